@@ -1,0 +1,1 @@
+"""Reproducible scaling laws of dense retrieval."""
