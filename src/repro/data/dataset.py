@@ -1,0 +1,196 @@
+"""A dataset: a file that names a source, and all that is made from it, stage by stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+from tokenizers import Tokenizer
+
+from repro import params as parameters
+from repro.data import arrays, duplicates, evaluation, splits, tokens
+from repro.data.collection import Collection, assemble
+from repro.data.duplicates import DuplicatesParams
+from repro.data.evaluation import EvaluationParams, EvaluationSet, SplitName
+from repro.data.negatives import Judgements
+from repro.data.sources.registry import Source
+from repro.data.splits import Splits, SplitSizes
+from repro.data.tokens import TokenTable
+from repro.params import Params, UserError
+from repro.store import Store
+
+
+class Expected(Params):
+    """What the collection must turn out to be: a check that it is the one that is meant."""
+
+    digest: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    queries: int | None = Field(default=None, ge=1)
+    passages: int | None = Field(default=None, ge=1)
+    pairs: int | None = Field(default=None, ge=1)
+
+
+class DatasetParams(Params):
+    """A dataset file."""
+
+    name: str = Field(pattern="^[a-z0-9][a-z0-9_-]{0,40}$")
+    language: str = Field(min_length=2, max_length=40)
+    source: Source
+    seed: int = Field(ge=0, lt=2**63)  # fixes splits and evaluation sets
+    duplicates: DuplicatesParams = DuplicatesParams()
+    splits: SplitSizes = SplitSizes()
+    evaluation: EvaluationParams = EvaluationParams()
+    expected: Expected = Expected()
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A prepared dataset.
+
+    `component_of_passage` int32 [n_passages]: near-duplicate passages have the same number.
+    `digests` names the content of collection, components, splits and evaluation sets.
+    """
+
+    params: DatasetParams
+    collection: Collection
+    component_of_passage: np.ndarray
+    splits: Splits
+    evaluations: dict[SplitName, EvaluationSet]
+    digests: dict[str, str]
+
+    @cached_property
+    def judgements(self) -> Judgements:
+        """The judged positives of each query."""
+        return Judgements.of(self.collection)
+
+    def evaluation(self, name: SplitName) -> EvaluationSet:
+        """The evaluation set of a split; raises `UserError` where the file declares none."""
+        if name not in self.evaluations:
+            raise UserError(
+                f"the dataset {self.params.name} has no evaluation set `{name}`",
+                remedy=parameters.nearest(name, list(self.evaluations)),
+            )
+        return self.evaluations[name]
+
+    def tokens(self, store: Store, tokenizer: Tokenizer, tokenizer_digest: str) -> TokenTable:
+        """The token table of the collection; the digest stands for the tokenizer in its key."""
+        spec = {
+            "collection": self.collection.digest,
+            "tokenizer": tokenizer_digest,
+            "max_ids": tokens.MAX_IDS,
+            "rules": tokens.RULES,
+        }
+        folder = store.get_or_make(
+            "tokens", spec, lambda work: tokens.write_table(work, self.collection, tokenizer)
+        )
+        return TokenTable.load(folder)
+
+
+def load_dataset_params(name: str) -> DatasetParams:
+    """The parameters in the dataset file `name`; a relative folder starts from where it stands."""
+    path = find_dataset_file(name)
+    document = parameters.read(path)
+    source = document.data.get("source")
+    if isinstance(source, dict) and isinstance(source.get("folder"), str):
+        source["folder"] = str(path.parent / Path(source["folder"]).expanduser())
+    return parameters.validate(document, DatasetParams)
+
+
+def find_dataset_file(name: str) -> Path:
+    """The file of a dataset: `name` is the path of a .yaml file, or stands for a declared dataset.
+
+    That is params/datasets/<name>.yaml in the source checkout of this package, or in the working folder or above it.
+    Raises `UserError` where there is none.
+    """
+    if name.endswith((".yaml", ".yml")) or "/" in name:
+        return Path(name).expanduser().absolute()
+    roots = [Path(__file__).resolve().parents[3], Path.cwd(), *Path.cwd().parents]
+    folders = [root / "params" / "datasets" for root in roots]
+    for folder in folders:
+        if (folder / f"{name}.yaml").is_file():
+            return folder / f"{name}.yaml"
+    there = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
+    raise UserError(
+        f"there is no dataset {name!r}",
+        where=str(folders[0]),
+        remedy=parameters.nearest(name, there) if there else "name the path of a dataset file",
+    )
+
+
+def prepare(store: Store, params: DatasetParams) -> Dataset:
+    """The dataset that `params` describe: each stage is found in the store, or made.
+
+    Raises `UserError` where the source cannot be read, is not what is expected, or is too small.
+    """
+    folder = store.get_or_make("collection", _collection_spec(params), _collection_maker(params))
+    collection = Collection.load(folder)
+    component = arrays.load(folder, "component")
+    _check_expected(collection, params)
+    folder = store.get_or_make(
+        "splits", _splits_spec(params, folder.name), _splits_maker(params, collection, component)
+    )
+    drawn = Splits.load(folder)
+    sets = {name: EvaluationSet.load(folder / name) for name in params.evaluation.sets}
+    digests = {
+        "collection": collection.digest,
+        "components": arrays.digest({"component": component}),
+        "splits": drawn.digest,
+        **{f"evaluation.{name}": each.digest for name, each in sets.items()},
+    }
+    return Dataset(params, collection, component, drawn, sets, digests)
+
+
+def _collection_spec(params: DatasetParams) -> dict[str, Any]:
+    return {
+        "name": params.name,
+        "language": params.language,
+        "source": params.source.model_dump(mode="json", exclude={"folder"}),
+        "fingerprint": params.source.fingerprint(),
+        "duplicates": params.duplicates.model_dump(mode="json") | {"rules": duplicates.RULES},
+    }
+
+
+def _collection_maker(params: DatasetParams) -> Any:
+    def make(folder: Path) -> None:
+        read = assemble(params.name, params.language, params.source.read())
+        unique = duplicates.remove_duplicates(read, params.duplicates)
+        unique.collection.save(folder)
+        arrays.save(folder, {"component": unique.component})
+
+    return make
+
+
+def _splits_spec(params: DatasetParams, collection_key: str) -> dict[str, Any]:
+    return {
+        "collection": collection_key,
+        "seed": params.seed,
+        "splits": params.splits.model_dump(mode="json") | {"rules": splits.RULES},
+        "evaluation": params.evaluation.model_dump(mode="json") | {"rules": evaluation.RULES},
+    }
+
+
+def _splits_maker(params: DatasetParams, collection: Collection, component: np.ndarray) -> Any:
+    def make(folder: Path) -> None:
+        drawn = splits.draw_splits(collection, component, params.splits, params.seed)
+        drawn.save(folder)
+        for name in params.evaluation.sets:
+            each = evaluation.draw_evaluation(
+                collection, component, drawn, name, params.evaluation, params.seed
+            )
+            each.save(folder / name)
+
+    return make
+
+
+def _check_expected(collection: Collection, params: DatasetParams) -> None:
+    found = {"digest": collection.digest, **collection.counts}
+    for key, value in params.expected.model_dump(exclude_none=True).items():
+        if found[key] != value:
+            raise UserError(
+                f"the collection {params.name} is not the expected one: "
+                f"its {key} is {found[key]}, {value} was expected",
+                remedy="check the source; where the change is meant, put it under `expected:`",
+            )

@@ -1,0 +1,134 @@
+"""The embedded collection: documentation of some 445 cloud services, from a pinned package.
+
+The distribution botocore 1.44.8 (Apache-2.0) is never imported; its data files are read as JSON.
+An entry is an operation, a shape or a member of a shape.  Query: the first sentence of its
+documentation; passage: the rest.  The label is the author's own summary, not a searcher's question.
+"""
+
+from __future__ import annotations
+
+import gzip
+import html
+import importlib.metadata
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import Field
+
+from repro.data.collection import Records
+from repro.data.sources.source import SourceParams
+from repro.data.text import words
+from repro.params import UserError
+
+DISTRIBUTION, VERSION = "botocore", "1.44.8"
+RULES = 1  # raise it when the reading rules below change on purpose
+FILES = re.compile(r"botocore/data/([^/]+)/([^/]+)/service-2\.json(\.gz)?")
+
+# Only tags known as markup are stripped: <account-id> and the like are placeholders, thus text.
+_BLOCK = "p|ul|ol|li|dl|dt|dd|note|important|h2|br|pre|table|tr|td|th|para|function"
+_INLINE = (
+    "code|a|i|b|em|strong|u|fullname|zonbook|xhtml|replaceable|link|ulink|filename|text|emphasis"
+)
+_BLOCK_TAG = re.compile(rf"</?(?:{_BLOCK})(?:\s[^<>]*)?/?>", re.IGNORECASE)
+_INLINE_TAG = re.compile(rf"</?(?:{_INLINE})(?:\s[^<>]*)?/?>|<!--.*?-->", re.IGNORECASE)
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bInc\.)(?<!\bNo\.)(?<!\b[A-Z]\.)"
+    r"\s+(?=[\"'(\[]?[A-Z0-9])"
+)
+
+
+class ApidocsParams(SourceParams):
+    """Which entries count."""
+
+    kind: Literal["apidocs"]
+    min_query_words: int = Field(default=5, ge=1, le=100)
+    min_passage_words: int = Field(default=20, ge=1, le=1000)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """The pinned version and the number of the reading rules."""
+        _distribution()
+        return {"distribution": DISTRIBUTION, "version": VERSION, "rules": RULES}
+
+    def read(self) -> Records:
+        """One query and one passage an entry; the group of a passage is its service."""
+        rows: list[tuple[str, str, str, str]] = []
+        dropped: Counter[str] = Counter()
+        for service, model in _services():
+            for entry, documentation in _entries(model):
+                query, passage = split(documentation)
+                if not passage:
+                    dropped["entry of a single sentence"] += 1
+                elif len(words(query)) < self.min_query_words:
+                    dropped[f"entry with a first sentence under {self.min_query_words} words"] += 1
+                elif len(words(passage)) < self.min_passage_words:
+                    dropped[f"entry with a rest under {self.min_passage_words} words"] += 1
+                else:
+                    rows.append((f"{service}/{entry}", query, passage, service))
+        return Records(
+            queries=((identifier, query) for identifier, query, _, _ in rows),
+            passages=((identifier, passage, service) for identifier, _, passage, service in rows),
+            judgements=((identifier, identifier) for identifier, *_ in rows),
+            dropped=dropped,
+        )
+
+
+def split(documentation: str) -> tuple[str, str]:
+    """The first sentence of an entry's documentation and the rest, as plain text on one line each.
+
+    A sentence ends at its full stop before a capital or a digit, or where its paragraph ends.
+    """
+    text = _BLOCK_TAG.sub("\n", " ".join(documentation.split()))
+    text = html.unescape(_INLINE_TAG.sub("", text))
+    lines = [line for line in (" ".join(line.split()) for line in text.split("\n")) if line]
+    if not lines:
+        return "", ""
+    end = _SENTENCE_END.search(lines[0])
+    if end:
+        lines[0:1] = [lines[0][: end.start()], lines[0][end.end() :]]
+    return lines[0], " ".join(lines[1:])
+
+
+def _distribution() -> importlib.metadata.Distribution:
+    remedy = f"pip install {DISTRIBUTION}=={VERSION}"
+    try:
+        found = importlib.metadata.distribution(DISTRIBUTION)
+    except importlib.metadata.PackageNotFoundError:
+        raise UserError(
+            f"the collection apidocs needs {DISTRIBUTION} {VERSION}", remedy=remedy
+        ) from None
+    if found.version != VERSION:
+        raise UserError(
+            f"the collection apidocs is read from {DISTRIBUTION} {VERSION}; "
+            f"{found.version} is installed",
+            where=str(found.locate_file(DISTRIBUTION)),
+            remedy=remedy,
+        )
+    return found
+
+
+def _services() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each service's name and model, in order of the names; of several dated models the last."""
+    newest: dict[str, importlib.metadata.PackagePath] = {}
+    for path in sorted(_distribution().files or [], key=str):
+        match = FILES.fullmatch(path.as_posix())
+        if match:
+            newest[match[1]] = path
+    for service, path in newest.items():
+        data = path.locate().read_bytes()  # type: ignore[attr-defined]
+        yield service, json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+
+
+def _entries(model: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each documented operation, shape and member: its name and its documentation."""
+    for name, operation in model["operations"].items():
+        if "documentation" in operation:
+            yield f"operation/{name}", operation["documentation"]
+    for name, shape in model["shapes"].items():
+        if "documentation" in shape:
+            yield f"shape/{name}", shape["documentation"]
+        for member, reference in shape.get("members", {}).items():
+            if "documentation" in reference:
+                yield f"shape/{name}/{member}", reference["documentation"]

@@ -1,0 +1,12 @@
+"""The sources there are: one line each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from repro.data.sources.apidocs import ApidocsParams
+from repro.data.sources.beir import BeirParams
+
+Source = Annotated[ApidocsParams | BeirParams, Field(discriminator="kind")]
