@@ -129,6 +129,10 @@ class Store:
         with lease.hold(folder / key) as mine:
             yield mine
 
+    def held(self, kind: str, key: str) -> bool:
+        """Whether someone alive is making the result."""
+        return lease.alive(self.root / kind / ".lease" / key)
+
     def make(self, kind: str, spec: dict[str, Any], make: Callable[[Path], None]) -> Path:
         """Make the result in its work folder and publish it; the caller holds the lease."""
         key = self.key(kind, spec)

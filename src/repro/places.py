@@ -1,0 +1,15 @@
+"""Where things lie: the checkout that the package runs from, and where a run writes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]  # the checkout, where the package is installed from one
+
+
+def home() -> Path:
+    """Where runs/ and build/ lie: REPRO_HOME, else the checkout, else the working folder."""
+    if os.environ.get("REPRO_HOME"):
+        return Path(os.environ["REPRO_HOME"]).expanduser().resolve()
+    return ROOT if (ROOT / "params").is_dir() else Path.cwd()
