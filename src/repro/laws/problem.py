@@ -1,0 +1,144 @@
+"""A form and a table as one numerical problem, and the checks that it can be solved at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import qmc
+
+from repro.laws.forms import Form
+from repro.laws.powersum import PowerSum
+from repro.laws.shapes import Array, stack_variables, to_internal
+from repro.laws.solve import Solution, Target, solve
+from repro.laws.table import COLUMNS, Table
+from repro.params import UserError
+
+_WIDE = 0.03  # Huber delta of the approach to a fit with a smaller delta
+
+
+class Problem:
+    """A form and a table in internal coordinates: draws starts, screens, polishes.
+
+    `y` and `weights` may be replaced by (B, M) arrays to solve many resamples at once.
+    """
+
+    def __init__(
+        self, form: Form, table: Table, known: Mapping[str, float], delta: float = np.inf
+    ) -> None:
+        self.form, self.table, self.known, self.delta = form, table, known, delta
+        self.centre = centre_of(form, table, known)
+        self.x = stack_variables(table.columns, form.variables, self.centre)
+        self.target = target_of(table, self.centre, delta)
+        self.bounds = bounds_of(form)
+        self.frozen = np.array([name in known for name in form.names])
+
+    def starts(self, count: int) -> Array:
+        """`count` quasi-random starts (P, count): exponents spread evenly, constants re-solved."""
+        draws = qmc.Halton(len(self.form.names), scramble=False).random(count + 1)[1:].T
+        theta = self.form.shape.guess(draws, self.x, self.target.y, self.target.weights)
+        return self._with_known(theta)
+
+    def given(self, values: Mapping[str, ArrayLike]) -> Array:
+        """Starts (P, B) from arrays of printed parameters; a power sum re-solves its constants."""
+        natural = np.array([np.asarray(values[name], dtype=float) for name in self.form.names])
+        shape = self.form.shape
+        if isinstance(shape, PowerSum):
+            theta = to_internal(shape, np.maximum(natural, 1e-300), self.centre)
+            return self._with_known(
+                shape.resolve(theta, self.x, self.target.y, self.target.weights)
+            )
+        return self._with_known(to_internal(shape, natural, self.centre))
+
+    def screen(self, theta: Array, keep: int, target: Target | None = None) -> Array:
+        """The `keep` best of theta (P, B) after a few rough steps, nearly equal ones dropped."""
+        rough = self._solve(theta, target or self.target, _WIDE, max_steps=12, tolerance=1e-5)
+        order = np.argsort(rough.cost, kind="stable")
+        return rough.theta[:, order[:keep]]
+
+    def polish(self, theta: Array, target: Target | None = None) -> Solution:
+        """The optimum below each start, to machine precision; a small delta comes in two steps."""
+        target = target or self.target
+        if np.isfinite(target.delta) and target.delta < _WIDE:
+            theta = self._solve(theta, target, _WIDE, max_steps=30, tolerance=1e-4).theta
+        return self._solve(theta, target, target.delta)
+
+    def constrained(self, theta: Array, frozen: NDArray[np.bool_]) -> Solution:
+        """The optimum below each column of theta, the coordinates in frozen (P, B) held."""
+        return solve(self.form.shape, self.x, self.target, theta, bounds=self.bounds, frozen=frozen)
+
+    def continued(self, theta: Array, target: Target) -> Solution:
+        """The optimum of each problem of `target`, from a start that is already near."""
+        return self._solve(theta, target, target.delta)
+
+    def _solve(self, theta: Array, target: Target, delta: float, **options: Any) -> Solution:
+        wide = Target(target.y, target.weights, target.bound, max(delta, target.delta))
+        return solve(
+            self.form.shape, self.x, wide, theta, bounds=self.bounds, frozen=self.frozen, **options
+        )
+
+    def _with_known(self, theta: Array) -> Array:
+        if self.known:
+            dummy = np.array([[self.known.get(name, 1.0)] for name in self.form.names])
+            value = to_internal(self.form.shape, dummy, self.centre)
+            theta = np.where(self.frozen[:, None], value, theta)
+        return theta
+
+
+def known_values(form: Form, changes: Mapping[str, float | None]) -> dict[str, float]:
+    merged: dict[str, float | None] = {**form.fixed, **changes}
+    for name in changes:
+        if form.parameter(name).kind == "radius":
+            raise UserError(
+                f"{name} of the {form.title} cannot be fixed", remedy="fix its exponent instead"
+            )
+    return {name: float(value) for name, value in merged.items() if value is not None}
+
+
+def check(form: Form, table: Table, n_free: int) -> None:
+    for name in form.variables:
+        meaning = COLUMNS.get(name, name)
+        if name not in table.columns:
+            raise UserError(
+                f"the {form.title} needs a column of {meaning} ({name})",
+                remedy=f"name it: --{name} COLUMN",
+            )
+        if len(np.unique(table.columns[name])) == 1:
+            others = [v for v in form.variables if v != name]
+            remedy = (
+                f"fit single_{others[0]} or single_{others[0]}_floor"
+                if others
+                else "add other values"
+            )
+            raise UserError(
+                f"the {form.title} cannot be fitted: every row has the same {meaning} ({name})",
+                remedy=remedy,
+            )
+    points = np.count_nonzero(table.weight)
+    if points <= n_free:
+        raise UserError(
+            f"{points} points cannot determine the {n_free} parameters of the {form.title}",
+            remedy="add rows, or take a form with fewer parameters",
+        )
+
+
+def centre_of(form: Form, table: Table, known: Mapping[str, float]) -> dict[str, float]:
+    if any(form.parameter(n).kind == "constant" or form.parameter(n).powers for n in known):
+        return dict.fromkeys((*form.variables, "loss"), 0.0)
+    centre = {"loss": float(np.average(np.log(table.loss), weights=table.weight))}
+    for name in form.variables:
+        column = table.columns[name]
+        positive = (column > 0) & (table.weight > 0)
+        centre[name] = float(np.average(np.log(column[positive]), weights=table.weight[positive]))
+    return centre
+
+
+def target_of(table: Table, centre: Mapping[str, float], delta: float) -> Target:
+    return Target(np.log(table.loss) - centre["loss"], table.weight, table.bound, delta)
+
+
+def bounds_of(form: Form) -> tuple[Array, Array]:
+    low, high = zip(*(p.bounds for p in form.shape.parameters), strict=True)
+    return np.array(low), np.array(high)

@@ -1,0 +1,92 @@
+"""Bootstrap: thousands of re-fits at once, each started at the fit it resamples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repro.laws.fit import Fit
+from repro.laws.problem import Problem
+from repro.laws.shapes import Array, to_natural
+from repro.laws.solve import Target
+from repro.params import UserError
+
+Kind = Literal["cases", "residuals", "strata"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Re-fits of resampled tables: internal theta (P, R) and cost (R,)."""
+
+    fitted: Fit
+    theta: Array
+    cost: Array
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """Printed parameters, (R,) each."""
+        natural = to_natural(self.fitted.form.shape, self.theta, self.fitted.centre)
+        return dict(zip(self.fitted.form.names, natural, strict=True))
+
+
+def bootstrap(
+    fitted: Fit,
+    draws: int,
+    rng: np.random.Generator,
+    kind: Kind = "cases",
+    strata: str = "n",
+) -> Sample:
+    """`draws` re-fits.
+
+    cases: rows drawn with replacement.  residuals: the law plus centred, inflated residuals drawn
+    with replacement (rows that are bounds keep their values).  strata: cases within each value of
+    `strata`.
+    """
+    size = len(fitted.table)
+    if kind == "cases":
+        counts = rng.multinomial(size, np.full(size, 1 / size), draws)
+        return refit(fitted, weights=counts)
+    if kind == "strata":
+        if strata not in fitted.table.columns:
+            raise UserError(f"the table has no column {strata!r} to stratify by")
+        counts = np.zeros((draws, size), dtype=np.int64)
+        column = fitted.table.columns[strata]
+        for value in np.unique(column):
+            rows = np.flatnonzero(column == value)
+            counts[:, rows] = rng.multinomial(len(rows), np.full(len(rows), 1 / len(rows)), draws)
+        return refit(fitted, weights=counts)
+    exact = np.flatnonzero(fitted.table.bound == 0)
+    pool = fitted.residuals[exact]
+    pool = (pool - pool.mean()) * np.sqrt(len(pool) / max(1, len(pool) - fitted.n_free))
+    loss = np.repeat(np.log(fitted.table.loss)[None], draws, axis=0)
+    drawn = rng.choice(pool, (draws, len(exact)))
+    loss[:, exact] = np.log(fitted.predict(**fitted.table.columns))[exact] + drawn
+    return refit(fitted, log_loss=loss)
+
+
+def refit(
+    fitted: Fit, *, weights: NDArray[np.int64] | Array | None = None, log_loss: Array | None = None
+) -> Sample:
+    """Fit many variants of a table at once, each from the optimum of `fitted`.
+
+    weights (R, M) multiply the table's own; log_loss (R, M) replaces its log losses.
+    """
+    problem = Problem(fitted.form, fitted.table, fitted.known, fitted.delta)
+    target = problem.target
+    if log_loss is not None:
+        target = Target(
+            log_loss - problem.centre["loss"], target.weights, target.bound, target.delta
+        )
+    if weights is not None:
+        target = Target(target.y, target.weights * weights, target.bound, target.delta)
+    draws = len(weights) if weights is not None else len(target.y)
+    # A parameter that rests at a bound gets a push: from zero, a floor or shift might not rise
+    # again.
+    low, high = problem.bounds
+    start = np.clip(fitted.theta, low + 1e-3 * (low == 0), high)
+    theta = np.repeat(np.where(problem.frozen, fitted.theta, start)[:, None], draws, axis=1)
+    found = problem.continued(theta, target)
+    return Sample(fitted, found.theta, found.cost)
