@@ -102,7 +102,8 @@ def load_dataset_params(name: str) -> DatasetParams:
 def find_dataset_file(name: str) -> Path:
     """The file of a dataset: `name` is the path of a .yaml file, or stands for a declared dataset.
 
-    That is params/datasets/<name>.yaml in the source checkout of this package, or in the working folder or above it.
+    That is params/datasets/<name>.yaml in the source checkout of this package, or in the working
+    folder or one above it.
     Raises `UserError` where there is none.
     """
     if name.endswith((".yaml", ".yml")) or "/" in name:

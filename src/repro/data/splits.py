@@ -141,7 +141,7 @@ def blocks(collection: Collection, component: np.ndarray, pair: np.ndarray) -> n
 def _held_out_groups(
     collection: Collection, component: np.ndarray, sizes: SplitSizes, seed: int
 ) -> set[str]:
-    """Groups in a seeded order, none with over a fifth of the wanted pairs, until there are enough."""
+    """Groups in seeded order, none with over a fifth of the wanted pairs, until that is enough."""
     if not sizes.held_out:
         return set()
     block = blocks(collection, component, np.ones(len(collection.pairs), bool))
@@ -171,7 +171,7 @@ def _held_out_groups(
 def _assign(
     collection: Collection, component: np.ndarray, held: np.ndarray, sizes: SplitSizes, seed: int
 ) -> np.ndarray:
-    """The name of each pair's split; "" where a held-out group's block reaches beyond those groups."""
+    """The name of each pair's split; "" where a held-out group's block reaches beyond them."""
     pair_held = held[collection.pairs[:, 1]]
     split = np.full(len(pair_held), "", dtype="<U10")
     everywhere = blocks(collection, component, np.ones(len(pair_held), bool))

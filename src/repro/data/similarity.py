@@ -1,0 +1,131 @@
+"""Which texts are near each other: the Jaccard similarity of their sets of word n-grams.
+
+All pairs above a threshold are found, none is left to chance as with MinHash: two sets of
+similarity t or more must share one of their rarest elements, in the first |x| - ceil(t |x|) + 1 of
+them (prefix filtering: Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and Srikant 2007).  The few
+candidates are then compared in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sparse
+
+from repro.data.text import words
+
+CANDIDATES = 1 << 22  # about how many are looked at together: bounds the memory
+
+
+@dataclass(frozen=True)
+class Near:
+    """Pairs of near texts: `pairs` int64 [n, 2], the earlier one first, and `jaccard` float64 [n].
+
+    Only the first of texts with the same set is in `pairs`; `first` int64 [n_texts] names it.
+    """
+
+    first: np.ndarray
+    pairs: np.ndarray
+    jaccard: np.ndarray
+
+    def at_least(self, jaccard: float) -> Near:
+        """The pairs with this similarity or more."""
+        keep = self.jaccard >= jaccard
+        return Near(self.first, self.pairs[keep], self.jaccard[keep])
+
+    def links(self, among: np.ndarray | None = None) -> np.ndarray:
+        """int64 [m, 2]: (earlier, later), sorted, enough to connect all that is near in `among`.
+
+        `among` is bool [n_texts].  Texts with one set are linked to the first of them in `among`,
+        and that one to those of near sets.
+        """
+        chosen = np.ones(len(self.first), bool) if among is None else among
+        index = np.flatnonzero(chosen)
+        head = np.full(len(self.first), len(self.first))
+        np.minimum.at(head, self.first[index], index)  # of each set the first text that is chosen
+        own = np.stack([head[self.first[index]], index], axis=1)
+        others = np.sort(head[self.pairs], axis=1)
+        links = np.concatenate([own[own[:, 0] < own[:, 1]], others[others[:, 1] < len(head)]])
+        return links[np.lexsort((links[:, 1], links[:, 0]))]
+
+
+def near_texts(texts: Sequence[str], n_words: int, jaccard: float) -> Near:
+    """All pairs of `texts` whose sets of runs of `n_words` words are this similar or more."""
+    sets = shingles(texts, n_words)
+    first = _first_equal(sets)
+    distinct = np.flatnonzero(first == np.arange(len(first)))
+    pairs, found = similar_rows(sets[distinct], jaccard)
+    return Near(first, distinct[pairs], found)
+
+
+def shingles(texts: Sequence[str], n_words: int) -> sparse.csr_array:
+    """int32 [n_texts, n_shingles]: 1 where the text has that run of words (a shorter text: all)."""
+    number: dict[tuple[str, ...], int] = {}
+    columns: list[int] = []
+    ends = [0]
+    for text in texts:
+        run = words(text)
+        last = max(len(run) - n_words, 0)
+        grams = (tuple(run[start : start + n_words]) for start in range(last + 1))
+        columns += sorted({number.setdefault(gram, len(number)) for gram in grams})
+        ends.append(len(columns))
+    ones = np.ones(len(columns), np.int32)
+    return sparse.csr_array((ones, columns, ends), shape=(len(texts), max(len(number), 1)))
+
+
+def similar_rows(sets: sparse.csr_array, jaccard: float) -> tuple[np.ndarray, np.ndarray]:
+    """(int64 [n, 2], float64 [n]): the (earlier, later) rows this similar or more, and how much."""
+    size = np.diff(sets.indptr)
+    prefix = _prefix(sets, size, jaccard)
+    turned = prefix.T.tocsr()
+    pairs, similarity = [np.empty((0, 2), np.int64)], [np.empty(0)]
+    for start, end in _blocks(prefix):
+        candidates = (prefix[start:end] @ turned).tocoo()
+        one, other = (each.astype(np.int64) for each in candidates.coords)
+        one += start
+        small, large = np.minimum(size[one], size[other]), np.maximum(size[one], size[other])
+        keep = (one < other) & (small >= jaccard * large)
+        one, other = one[keep], other[keep]
+        shared = sets[one].multiply(sets[other]).sum(axis=1)
+        found = shared / (size[one] + size[other] - shared)
+        near = found >= jaccard
+        pairs.append(np.stack([one[near], other[near]], axis=1))
+        similarity.append(found[near])
+    return np.concatenate(pairs), np.concatenate(similarity)
+
+
+def _first_equal(sets: sparse.csr_array) -> np.ndarray:
+    """int64 [n_rows]: for each row the first one that is equal."""
+    seen: dict[bytes, int] = {}
+    bounds = zip(sets.indptr[:-1], sets.indptr[1:], strict=True)
+    rows = (sets.indices[start:end].tobytes() for start, end in bounds)
+    return np.array([seen.setdefault(row, index) for index, row in enumerate(rows)], np.int64)
+
+
+def _prefix(sets: sparse.csr_array, size: np.ndarray, jaccard: float) -> sparse.csr_array:
+    """Of each row the rarest elements: so many that a similar row must share one."""
+    frequency = np.bincount(sets.indices, minlength=sets.shape[1])
+    row = np.repeat(np.arange(sets.shape[0]), size)
+    order = np.lexsort((sets.indices, frequency[sets.indices], row))
+    column = sets.indices[order]
+    rank = np.arange(len(row)) - sets.indptr[row]
+    # The small term guards against .6 * 5 = 3.0000000000000004.
+    length = size - np.ceil(jaccard * size - 1e-9).astype(int) + 1
+    keep = (rank < length[row]) & (frequency[column] > 1)
+    ones = np.ones(int(keep.sum()), np.int32)
+    return sparse.csr_array((ones, (row[keep], column[keep])), shape=sets.shape)
+
+
+def _blocks(prefix: sparse.csr_array) -> list[tuple[int, int]]:
+    """Row ranges, each with about `CANDIDATES` candidates at most (or a single row)."""
+    frequency = np.bincount(prefix.indices, minlength=prefix.shape[1])
+    total = np.concatenate([[0], np.cumsum(frequency[prefix.indices])])[prefix.indptr]
+    ranges, start = [], 0
+    while start < prefix.shape[0]:
+        end = int(np.searchsorted(total, total[start] + CANDIDATES, side="right")) - 1
+        end = min(max(end, start + 1), prefix.shape[0])
+        ranges.append((start, end))
+        start = end
+    return ranges
