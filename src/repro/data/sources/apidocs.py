@@ -24,7 +24,7 @@ from repro.data.text import words
 from repro.params import UserError
 
 DISTRIBUTION, VERSION = "botocore", "1.44.8"
-RULES = 2  # raise it when the reading rules below change on purpose
+RULES = 3  # raise it when the reading rules below change on purpose
 FILES = re.compile(r"botocore/data/([^/]+)/([^/]+)/service-2\.json(\.gz)?")
 
 # Only tags known as markup are stripped: <account-id> and the like are placeholders, thus text.
@@ -34,6 +34,13 @@ _INLINE = (
 )
 _BLOCK_TAG = re.compile(rf"</?(?:{_BLOCK})(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _INLINE_TAG = re.compile(rf"</?(?:{_INLINE})(?:\s[^<>]*)?/?>|<!--.*?-->", re.IGNORECASE)
+# Paging and idempotency are worded alike in every service: such members are no test of retrieval.
+_PLUMBING = re.compile(
+    r"(?:next|prev|previous|pagination|paging|continuation|page|starting|nextpage)token|(?:next)?marker"
+    r"|max(?:results|items|records|keys)?|pagesize|limit|istruncated"
+    r"|(?:client|idempotency|request|clientrequest|clientidempotency)token",
+    re.IGNORECASE,
+)
 _NOTICE = re.compile(
     r"no longer (?:be )?(?:open|available) to new customers|^End of support notice"
     r"|^This API works with the following fleet types",
@@ -64,7 +71,9 @@ class ApidocsParams(SourceParams):
         for service, model in _services():
             for entry, documentation in _entries(model):
                 query, passage = split(documentation)
-                if not passage:
+                if _PLUMBING.fullmatch(entry.rpartition("/")[2]):
+                    dropped["entry on paging or idempotency"] += 1
+                elif not passage:
                     dropped["entry of a single sentence"] += 1
                 elif len(words(query)) < self.min_query_words:
                     dropped[f"entry with a first sentence under {self.min_query_words} words"] += 1
