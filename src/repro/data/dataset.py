@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 from tokenizers import Tokenizer
 
 from repro import params as parameters
@@ -44,6 +44,17 @@ class DatasetParams(Params):
     splits: SplitSizes = SplitSizes()
     evaluation: EvaluationParams = EvaluationParams()
     expected: Expected = Expected()
+
+    @model_validator(mode="after")
+    def _sets_fit_splits(self) -> DatasetParams:
+        for name, size in self.evaluation.sets.items():
+            split = getattr(self.splits, name)
+            if size.pairs > split:
+                raise ValueError(
+                    f"evaluation.sets.{name} is to have {size.pairs} pairs; splits.{name} is {split}\n"
+                    f"  remedy: raise splits.{name}, lower the pairs, or leave the set out"
+                )
+        return self
 
 
 @dataclass(frozen=True)

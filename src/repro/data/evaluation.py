@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from repro.data import arrays
 from repro.data.collection import Collection
@@ -42,6 +42,27 @@ class EvaluationParams(Params):
 
     negatives: int = Field(default=256, ge=1, le=10**6)
     sets: dict[SplitName, EvaluationSize] = Field(default=_SETS, min_length=1)
+
+    @field_validator("sets", mode="before")
+    @classmethod
+    def _never_train(cls, sets: Any) -> Any:
+        if isinstance(sets, dict) and "train" in sets:
+            raise ValueError(
+                "the training split cannot be an evaluation split\n"
+                f"  remedy: allowed: {', '.join(get_args(SplitName))}"
+            )
+        return sets
+
+    @model_validator(mode="after")
+    def _enough_passages(self) -> EvaluationParams:
+        for name, size in self.sets.items():
+            if size.passages <= self.negatives:
+                raise ValueError(
+                    f"{self.negatives} negatives a pair cannot be drawn from the "
+                    f"{size.passages} passages of the set {name}\n"
+                    f"  remedy: passages: {self.negatives + 1} or more (many more is better)"
+                )
+        return self
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -18,6 +19,9 @@ RULES = 1  # raise it when the table changes on purpose
 MAX_IDS = 512  # ids kept of a text: more than any encoder here reads
 BATCH = 2048  # texts tokenised at once: bounds the memory
 MAX_UNKNOWN = 0.05  # a larger share of unknown tokens means the wrong vocabulary
+
+
+_PARTS = ("queries", "passages")
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class TokenTable:
         about = json.loads((folder / "tokens.json").read_text(encoding="utf-8"))
         parts = {
             name: Tokens(*(_mapped(folder, f"{name}_{part}") for part in ("ids", "offsets")))
-            for name in ("queries", "passages")
+            for name in _PARTS
         }
         return cls(**parts, unknown_share=about["unknown_share"], digest=about["digest"])
 
@@ -90,8 +94,8 @@ def write_table(folder: Path, collection: Collection, tokenizer: Tokenizer) -> N
     unknown_id = _unknown_id(own)
     found: dict[str, np.ndarray] = {}
     unknown = total = 0
-    for name, texts in (("queries", collection.queries), ("passages", collection.passages)):
-        tokens = tokenise(own, texts)
+    for name in _PARTS:
+        tokens = tokenise(own, getattr(collection, name))
         found |= {f"{name}_ids": tokens.ids, f"{name}_offsets": tokens.offsets}
         total += len(tokens.ids)
         unknown += 0 if unknown_id is None else int((tokens.ids == unknown_id).sum())
@@ -103,7 +107,9 @@ def write_table(folder: Path, collection: Collection, tokenizer: Tokenizer) -> N
             f"{collection.name}`, or name a model for the language {collection.language!r}",
         )
     arrays.save(folder, found)
-    about = {"unknown_share": share, "tokens": total, "digest": arrays.digest(found)}
+    cut = sum(int((np.diff(found[f"{name}_offsets"]) == MAX_IDS).sum()) for name in _PARTS)
+    about: dict[str, Any] = {"unknown_share": share, "tokens": total, "texts_cut": cut}
+    about |= {"digest": arrays.digest(found)}
     (folder / "tokens.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
