@@ -46,7 +46,7 @@ def reference(name: str) -> Path:
 
 
 def chinchilla(drop: int = 5) -> Table:
-    """The Chinchilla points that Epoch AI read off the figure, without the `drop` highest losses."""
+    """The Chinchilla points that Epoch AI read off, without the `drop` highest losses."""
     import pandas as pd
 
     frame = pd.read_csv(reference("chinchilla_epoch/svg_extracted_data.csv"))

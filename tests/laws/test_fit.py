@@ -198,5 +198,5 @@ def test_extrapolation_is_a_factor_beyond_the_grid() -> None:
 def test_the_report_names_law_errors_and_starts() -> None:
     n, d = grid()
     text = fit("product_floor", Table(noisy(mael_law(n, d), 1), n, d)).report()
-    for part in ("c N^-alpha D^-beta + E", "35 points", "64 starts screened, 12 polished"):
+    for part in ("c N^-alpha D^-beta + E", "35 points", "64 starts screened, 16 polished"):
         assert part in text

@@ -17,7 +17,7 @@ from repro.params import UserError
 DECREASING = [
     name
     for name, law in FORMS.items()
-    if law.response == "loss" and set(law.variables) <= {"n", "d"}
+    if law.response == "loss" and set(law.variables) <= {"n", "d"} and name != "broken"
 ]
 
 

@@ -28,6 +28,7 @@ class Slope:
     df: int
     spread: float
     groups: int
+    rest: Array  # residuals of the means, (groups,)
 
 
 def between(table: Table, name: str, others: tuple[str, ...]) -> Slope | None:
@@ -70,4 +71,6 @@ def line(x: Array, y: NDArray[np.floating]) -> Slope:
     rest = y - y.mean() - value * centred
     df = len(x) - 2
     spread = float(rest @ rest) / df
-    return Slope(value, float(np.sqrt(spread / (centred @ centred))), df, spread, len(x))
+    return Slope(
+        value, float(np.sqrt(spread / (centred @ centred))), df, spread, len(x), np.asarray(rest)
+    )

@@ -14,12 +14,12 @@ from scipy.stats import t as student
 from repro.laws import forms, report
 from repro.laws.forms import Form
 from repro.laws.problem import Problem, bounds_of, check, known_values, target_of
-from repro.laws.shapes import Array, log_constants, stack_variables, to_natural
+from repro.laws.shapes import Array, log_constants, stack_variables, to_internal, to_natural
 from repro.laws.solve import Solution, Target
 from repro.laws.table import Table
 from repro.params import UserError
 
-SCREENED, POLISHED = 64, 12  # starts drawn by default; how many of them are polished
+SCREENED, POLISHED = 64, 16  # starts drawn by default; how many of them are polished
 _SAME = 1e-7  # two costs this close (relative) are one optimum
 
 
@@ -29,7 +29,7 @@ class Record:
     optima.
 
     optima: (cost, how many starts ended there, parameters), best first.  gradient: largest scaled
-    gradient at the result.  Report as "64 screened, 12 polished".
+    gradient at the result.  Report as "64 screened, 16 polished".
     """
 
     screened: int
@@ -284,11 +284,9 @@ def fit(
     problem = Problem(law, table, known, delta)
     theta = problem.starts(starts) if isinstance(starts, int) else problem.given(starts)
     screened = theta.shape[1]
-    if screen and screened > POLISHED:
-        theta = problem.screen(theta, POLISHED)
-    found = problem.polish(theta)
+    found = problem.optimise(theta, POLISHED if screen else None)
     best = found.best()
-    record = Record(screened, theta.shape[1], *_optima(problem, found))
+    record = Record(screened, found.theta.shape[1], *_optima(problem, found))
     return Fit(
         law,
         table,
@@ -299,6 +297,29 @@ def fit(
         float(found.cost[best]),
         record,
         dropped,
+    )
+
+
+def local_optimum(
+    form: Form | str,
+    table: Table,
+    parameters: Mapping[str, float],
+    *,
+    delta: float = np.inf,
+    fixed: Mapping[str, float | None] | None = None,
+) -> Fit:
+    """The optimum below one point, reached downhill with nothing re-solved: asks of published
+    constants whether they are an optimum, and whether `fit` finds a better one.
+    """
+    law = forms.form(form) if isinstance(form, str) else form
+    known = known_values(law, fixed or {})
+    check(law, table, len(law.names) - len(known))
+    problem = Problem(law, table, known, delta)
+    natural = np.array([[parameters[name]] for name in law.names])
+    found = problem.continued(to_internal(law.shape, natural, problem.centre), problem.target)
+    record = Record(1, 1, *_optima(problem, found))
+    return Fit(
+        law, table, found.theta[:, 0], problem.centre, known, delta, float(found.cost[0]), record
     )
 
 

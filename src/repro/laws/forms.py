@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from repro.laws.classical import Broken, Repeated
 from repro.laws.powersum import PowerSum, Term
 from repro.laws.shapes import Capped, Floored, Joint, Parameter, Shape
 from repro.params import UserError, nearest
@@ -101,6 +102,28 @@ _JOINT = Joint(
 )
 _PRODUCT = PowerSum((Term("c", (_N, _D)),), _MEANING)
 
+_C0: tuple[str, str, float] = ("d", "c0", -1.0)
+_FADE = ((-4.6, 11.5), (-1.0, 6.5))  # logarithms: of .01 to 100,000; starts of .4 to 665
+_CAP = Parameter("L0", _MEANING["L0"], "level", (1e-3, 1e3))
+
+
+def _transfer(shifts: Mapping[str, str]) -> PowerSum:
+    power: tuple[str, str, float] = ("f", "beta", -1.0)
+    return PowerSum(
+        (Term("A", (("p", "alpha", -1.0), power)), Term("G", (power,), linear=True), _FLOOR),
+        {
+            "A": "gap that pre-training closes",
+            "alpha": "exponent in pre-training",
+            "G": "transfer gap that no pre-training closes",
+            "beta": "exponent in fine-tuning examples",
+            "E": _MEANING["E"],
+            "f0": "examples that the start is worth",
+        },
+        shifts,
+    )
+
+
+_BARNETT = "Barnett 2024, arXiv 2408.16947 (form from a summary); shape of Mikami et al. 2021"
 _MAEL = "Scaling Laws For Data-Constrained Dense Retrieval (2026)"
 _ROSENFELD = (
     "Rosenfeld et al. 2020, arXiv 1909.12673; Hoffmann et al. 2022, arXiv 2203.15556, approach 3"
@@ -133,7 +156,7 @@ _ALL = (
         "x / sqrt(1 + (x/L0)^2), x = c N^-alpha D^-beta",
         r"x\big/\sqrt{1+(x/L_0)^2},\quad x=c\,N^{-\alpha}D^{-\beta}",
         "envelope of Rosenfeld et al. 2020, arXiv 1909.12673, on the product law",
-        Capped(_PRODUCT, Parameter("L0", _MEANING["L0"], "level", (1e-3, 1e3))),
+        Capped(_PRODUCT, _CAP),
         {"L0": CHANCE_257},
     ),
     Form(
@@ -211,4 +234,118 @@ _ALL = (
     ),
 )
 
-FORMS: dict[str, Form] = {entry.name: entry for entry in _ALL}
+_CLASSICAL = (
+    Form(
+        "rosenfeld",
+        "additive law capped at chance",
+        "x / sqrt(1 + (x/L0)^2), x = A N^-alpha + B D^-beta + E",
+        r"x\big/\sqrt{1+(x/L_0)^2},\quad x=A\,N^{-\alpha}+B\,D^{-\beta}+E",
+        "Rosenfeld et al. 2020, arXiv 1909.12673, eq. 5 (envelope as summarised)",
+        Capped(PowerSum((Term("A", (_N,)), Term("B", (_D,)), _FLOOR), _MEANING), _CAP),
+        {"L0": CHANCE_257},
+    ),
+    Form(
+        "kaplan_steps",
+        "steps-limited law",
+        "(A/N)^alpha + (S0/S)^sigma",
+        r"(A/N)^{\alpha}+(S_0/S)^{\sigma}",
+        "Kaplan et al. 2020, arXiv 2001.08361, eq. 1.6",
+        PowerSum(
+            (Term("A", (_N,), radius=True), Term("S0", (("s", "sigma", -1.0),), radius=True)),
+            {**_MEANING, "S0": "steps at which the steps term is 1", "sigma": "exponent in steps"},
+        ),
+    ),
+    Form(
+        "transfer",
+        "transfer law",
+        "(A p^-alpha + G) f^-beta + E",
+        r"(A\,p^{-\alpha}+G)\,f^{-\beta}+E",
+        _BARNETT,
+        _transfer({}),
+    ),
+    Form(
+        "transfer_f0",
+        "transfer law with head start",
+        "(A p^-alpha + G) (f + f0)^-beta + E",
+        r"(A\,p^{-\alpha}+G)\,(f+f_0)^{-\beta}+E",
+        f"{_BARNETT}; ours: f0, so that f = 0 has a value",
+        _transfer({"f": "f0"}),
+    ),
+    Form(
+        "effective_data",
+        "effective data transferred",
+        "k f^alpha n^beta",
+        r"k\,D_F^{\alpha}N^{\beta}",
+        "Hernandez et al. 2021, arXiv 2102.01293, eq. 1.1",
+        PowerSum(
+            (Term("k", (("f", "alpha", 1.0), ("n", "beta", 1.0))),),
+            {
+                "k": "level of the transferred data",
+                "alpha": "exponent in fine-tuning data",
+                "beta": "exponent in model size",
+            },
+            signed=True,
+        ),
+        response="data transferred",
+    ),
+    Form(
+        "repeated",
+        "law of repeated data",
+        "E + A/N'^alpha + B/D'^beta, D' = U (1 + R_D (1 - exp(-(D/U - 1)/R_D))), N' alike",
+        r"E+A/N'^{\alpha}+B/D'^{\beta},\ D'=U\left(1+R_D(1-e^{-(D/U-1)/R_D})\right)",
+        "Muennighoff et al. 2023, arXiv 2305.16264, eq. 5 to 7",
+        Repeated(
+            (
+                Parameter("A", _MEANING["A"], "constant", (-60, 60), (-3.0, 0.5), (_N,)),
+                Parameter("alpha", _MEANING["alpha"], "exponent", (0.01, 10.0)),
+                Parameter("B", _MEANING["B"], "constant", (-60, 60), (-3.0, 0.5), (_D,)),
+                Parameter("beta", "exponent in data", "exponent", (0.01, 10.0)),
+                Parameter("E", _MEANING["E"], "level", (0.0, 50.0), (0.0, 0.9)),
+                Parameter("R_D", "epochs after which repetition fades", "place", *_FADE),
+                Parameter("R_N", "the same for excess parameters", "place", *_FADE),
+            )
+        ),
+    ),
+    Form(
+        "over_training",
+        "law of over-training",
+        "E + (a m^eta + b m^-eta) c^-eta",
+        r"E+(a\,M^{\eta}+b\,M^{-\eta})\,C^{-\eta}",
+        "Gadre et al. 2024, arXiv 2403.08540",
+        PowerSum(
+            (
+                Term("a", (("m", "eta", 1.0), ("c", "eta", -1.0))),
+                Term("b", (("m", "eta", -1.0), ("c", "eta", -1.0))),
+                _FLOOR,
+            ),
+            {"a": "data side", "b": "model side", "eta": "exponent in compute", "E": _MEANING["E"]},
+        ),
+    ),
+    Form(
+        "broken",
+        "broken power law",
+        "a + b D^-c0 (1 + (D/d1)^(1/f1))^(-c1 f1)",
+        r"a+b\,D^{-c_0}\left(1+(D/d_1)^{1/f_1}\right)^{-c_1f_1}",
+        "Caballero et al. 2022, arXiv 2210.14891, one break",
+        Floored(
+            Broken(
+                (
+                    Parameter(
+                        "b", "level before the break", "constant", (-60, 60), (-1.0, 1.0), (_C0,)
+                    ),
+                    Parameter("c0", "exponent before the break", start=(0.0, 0.6)),
+                    Parameter(
+                        "c1", "change of the exponent", "exponent", (-10.0, 10.0), (-0.4, 0.6)
+                    ),
+                    Parameter(
+                        "d1", "data at the break", "place", (-8.0, 8.0), (-2.0, 2.0), (), "d"
+                    ),
+                    Parameter("f1", "width of the break", "free", (0.02, 5.0), (0.1, 1.0)),
+                )
+            ),
+            Parameter("a", _MEANING["E"], "level", (0.0, 50.0), (0.0, 0.9)),
+        ),
+    ),
+)
+
+FORMS: dict[str, Form] = {entry.name: entry for entry in (*_ALL, *_CLASSICAL)}

@@ -35,6 +35,7 @@ class PowerSum(Shape):
     signed: bool = False  # exponents of either sign (the steps law)
     parameters: tuple[Parameter, ...] = field(init=False)
     variables: tuple[str, ...] = field(init=False)
+    may_be_zero: frozenset[str] = field(init=False)
     _index: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,6 +57,7 @@ class PowerSum(Shape):
             )
         object.__setattr__(self, "parameters", tuple(found.values()))
         object.__setattr__(self, "variables", tuple(variables))
+        object.__setattr__(self, "may_be_zero", frozenset(self.shifts))
         object.__setattr__(self, "_index", {name: i for i, name in enumerate(found)})
 
     def _coefficient(self, term: Term) -> Parameter:

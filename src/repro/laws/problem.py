@@ -13,7 +13,7 @@ from repro.laws.forms import Form
 from repro.laws.powersum import PowerSum
 from repro.laws.shapes import Array, stack_variables, to_internal
 from repro.laws.solve import Solution, Target, solve
-from repro.laws.table import COLUMNS, Table
+from repro.laws.table import COLUMNS, Table, row_names
 from repro.params import UserError
 
 _WIDE = 0.03  # Huber delta of the approach to a fit with a smaller delta
@@ -52,18 +52,26 @@ class Problem:
             )
         return self._with_known(to_internal(shape, natural, self.centre))
 
-    def screen(self, theta: Array, keep: int, target: Target | None = None) -> Array:
-        """The `keep` best of theta (P, B) after a few rough steps, nearly equal ones dropped."""
-        rough = self._solve(theta, target or self.target, _WIDE, max_steps=12, tolerance=1e-5)
-        order = np.argsort(rough.cost, kind="stable")
-        return rough.theta[:, order[:keep]]
+    def optimise(self, theta: Array, keep: int | None = None) -> Solution:
+        """The optima below theta (P, B), to machine precision.
 
-    def polish(self, theta: Array, target: Target | None = None) -> Solution:
-        """The optimum below each start, to machine precision; a small delta comes in two steps."""
-        target = target or self.target
-        if np.isfinite(target.delta) and target.delta < _WIDE:
-            theta = self._solve(theta, target, _WIDE, max_steps=30, tolerance=1e-4).theta
-        return self._solve(theta, target, target.delta)
+        With `keep`, only the best so many survive a dozen rough steps.  A small Huber delta makes
+        the cost nearly a sum of absolute values, full of kinks: two routes are tried, straight down,
+        and first with a wide delta.  Without `keep`, the better route of each start is returned.
+        """
+        routes = [self.target.delta, *([_WIDE] if self.target.delta < _WIDE else [])]
+        found = []
+        for delta in routes:
+            route = theta
+            if keep is not None and theta.shape[1] > keep:
+                rough = self._solve(theta, self.target, delta, max_steps=12, tolerance=1e-5)
+                route = rough.theta[:, np.argsort(rough.cost, kind="stable")[:keep]]
+            if delta != self.target.delta:
+                route = self._solve(route, self.target, delta, max_steps=30, tolerance=1e-4).theta
+            found.append(self._solve(route, self.target, self.target.delta))
+        if len(found) == 1:
+            return found[0]
+        return found[0].merged(found[1]) if keep is not None else found[0].better(found[1])
 
     def constrained(self, theta: Array, frozen: NDArray[np.bool_]) -> Solution:
         """The optimum below each column of theta, the coordinates in frozen (P, B) held."""
@@ -105,6 +113,12 @@ def check(form: Form, table: Table, n_free: int) -> None:
                 f"the {form.title} needs a column of {meaning} ({name})",
                 remedy=f"name it: --{name} COLUMN",
             )
+        zero = np.flatnonzero(table.columns[name] == 0)
+        if len(zero) and name not in form.shape.may_be_zero:
+            raise UserError(
+                f"the {form.title} is not defined at zero {meaning} ({name}): {row_names(zero)}",
+                remedy="drop these rows, or take a head-start form (product_d0, transfer_f0)",
+            )
         if len(np.unique(table.columns[name])) == 1:
             others = [v for v in form.variables if v != name]
             remedy = (
@@ -129,7 +143,7 @@ def centre_of(form: Form, table: Table, known: Mapping[str, float]) -> dict[str,
         return dict.fromkeys((*form.variables, "loss"), 0.0)
     centre = {"loss": float(np.average(np.log(table.loss), weights=table.weight))}
     for name in form.variables:
-        column = table.columns[name]
+        column = table.columns[form.shape.centred_with.get(name, name)]
         positive = (column > 0) & (table.weight > 0)
         centre[name] = float(np.average(np.log(column[positive]), weights=table.weight[positive]))
     return centre

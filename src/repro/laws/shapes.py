@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -20,9 +21,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Variables = Mapping[str, Array]
-Kind = Literal["exponent", "constant", "radius", "level", "shift", "free"]
+Kind = Literal["exponent", "constant", "radius", "level", "shift", "place", "free"]
 
-LOGGED: tuple[Kind, ...] = ("constant", "radius")  # constants whose logarithm is near normal
+LOGGED: tuple[Kind, ...] = (
+    "constant",
+    "radius",
+    "place",
+)  # constants whose logarithm is near normal
 EXP_LIMIT = 600.0  # exp() of more than 709 overflows float64
 
 
@@ -53,6 +58,10 @@ class Shape:
 
     parameters: tuple[Parameter, ...]
     variables: tuple[str, ...]
+    centred_with: Mapping[str, str] = MappingProxyType(
+        {}
+    )  # a variable that shares another's centre
+    may_be_zero: frozenset[str] = frozenset()  # variables that the shape takes at zero
 
     def evaluate(self, theta: Array, x: Variables) -> tuple[Array, Array]:
         """Log-prediction (B, M) and its Jacobian (P, B, M) at theta (P, B)."""
@@ -179,6 +188,10 @@ def to_natural(shape: Shape, theta: Array, centre: Mapping[str, float]) -> Array
             out[i] = theta[i] * np.exp(scale + offset)
         elif parameter.kind == "shift":
             out[i] = theta[i] * np.exp(centre[parameter.variable])
+        elif parameter.kind == "place":
+            out[i] = np.exp(
+                np.clip(theta[i] + centre.get(parameter.variable, 0.0), -EXP_LIMIT, EXP_LIMIT)
+            )
     return out
 
 
@@ -204,6 +217,8 @@ def to_internal(shape: Shape, natural: Array, centre: Mapping[str, float]) -> Ar
             out[i] = natural[i] * np.exp(-scale - offset)
         elif parameter.kind == "shift":
             out[i] = natural[i] * np.exp(-centre[parameter.variable])
+        elif parameter.kind == "place":
+            out[i] = np.log(natural[i]) - centre.get(parameter.variable, 0.0)
     return out
 
 

@@ -66,6 +66,25 @@ class Solution:
         """Index of the lowest cost."""
         return int(np.argmin(self.cost))
 
+    def merged(self, other: Solution) -> Solution:
+        """The problems of both."""
+        return Solution(
+            np.concatenate([self.theta, other.theta], axis=1),
+            np.concatenate([self.cost, other.cost]),
+            np.concatenate([self.gradient, other.gradient]),
+            np.concatenate([self.steps, other.steps]),
+        )
+
+    def better(self, other: Solution) -> Solution:
+        """Of each problem, the solution with the lower cost."""
+        mine = self.cost <= other.cost
+        return Solution(
+            np.where(mine, self.theta, other.theta),
+            np.where(mine, self.cost, other.cost),
+            np.where(mine, self.gradient, other.gradient),
+            self.steps + other.steps,
+        )
+
 
 def solve(
     shape: Shape,

@@ -12,8 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from repro.laws.shapes import Array
 from repro.params import UserError, nearest
 
-COLUMNS = {"n": "model size", "d": "labelled pairs", "u": "unique pairs", "p": "pre-training steps"}
-MAY_BE_ZERO = ("d", "p")  # no labels, no pre-training: a law with a head start is defined there
+COLUMNS = {
+    "n": "model size",
+    "d": "labelled pairs",
+    "u": "unique data",
+    "p": "pre-training steps",
+    "f": "fine-tuning examples",
+    "s": "training steps",
+    "c": "training FLOP",
+    "m": "data per parameter",
+}
+MAY_BE_ZERO = ("d", "f")  # no labels at all: a law with a head start is defined there
 
 
 @dataclass(frozen=True)
@@ -130,7 +139,7 @@ class Table:
         found = []
         if len(twice):
             found.append(
-                f"{len(twice)} identical rows (first: {_rows(twice)}): copies are not evidence"
+                f"{len(twice)} identical rows (first: {row_names(twice)}): copies are not evidence"
             )
         if np.any(self.bound):
             found.append(f"{np.count_nonzero(self.bound)} of {len(self)} rows are only bounds")
@@ -160,7 +169,7 @@ def from_frame(
         wrong = np.flatnonzero(states.isin(["diverged", "nan"]).to_numpy())
         if len(wrong):
             raise UserError(
-                f"column {state!r}: diverged runs in {_rows(wrong)}",
+                f"column {state!r}: diverged runs in {row_names(wrong)}",
                 where=where,
                 remedy="drop these rows: their loss says nothing about the law",
             )
@@ -195,7 +204,7 @@ def _column(frame: pd.DataFrame, column: str, where: str) -> Array:
     if len(text):
         first = values.iloc[text[0]]
         raise UserError(
-            f"column {column!r} holds text in {_rows(text)}: {first!r}",
+            f"column {column!r} holds text in {row_names(text)}: {first!r}",
             where=where,
             remedy="give plain numbers (1e6 is fine; 1,000,000 and 5K are not)",
         )
@@ -212,13 +221,13 @@ def _positive(name: str, values: ArrayLike, zero: bool = False) -> Array:
         shown = ", ".join(f"{array[i]:g}" for i in wrong[:3])
         least = "at least 0" if zero else "above 0"
         raise UserError(
-            f"column {name!r}: {_rows(wrong)} must be {least} and finite ({shown})",
+            f"column {name!r}: {row_names(wrong)} must be {least} and finite ({shown})",
             remedy="drop or repair these rows: laws are fitted to logarithms",
         )
     return array
 
 
-def _rows(index: NDArray[np.intp]) -> str:
+def row_names(index: NDArray[np.intp]) -> str:
     """`row 3` or `rows 3, 5, 8, ...`, counted from 1 below the header."""
     shown = ", ".join(str(i + 1) for i in index[:5])
     return f"row{'s' if len(index) > 1 else ''} {shown}{', ...' if len(index) > 5 else ''}"
