@@ -124,12 +124,16 @@ def nearest(name: str, allowed: list[str]) -> str:
 
 
 def _fault(document: Document, model: type[BaseModel], item: dict[str, Any]) -> UserError:
-    location: Location = tuple(part for part in item["loc"] if not str(part).startswith("function-"))
+    location: Location = tuple(
+        part for part in item["loc"] if not str(part).startswith("function-")
+    )
     key = ".".join(str(part) for part in location)
     where = document.place(location)
     if item["type"] == "extra_forbidden":
         return UserError(
-            f"unknown key `{key}`", where=where, remedy=nearest(str(location[-1]), _keys(model, location))
+            f"unknown key `{key}`",
+            where=where,
+            remedy=nearest(str(location[-1]), _keys(model, location)),
         )
     if item["type"] == "missing":
         return UserError(f"`{key}` is missing", where=where, remedy=f"add `{location[-1]}:`")

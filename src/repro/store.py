@@ -38,7 +38,9 @@ VERSIONS = {
 
 def canonical(value: Any) -> str:
     """The one JSON text of `value`: sorted keys, no spaces, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
+    )
 
 
 def digest(value: Any) -> str:
@@ -105,7 +107,12 @@ class Store:
         return folder
 
     def get_or_make(
-        self, kind: str, spec: dict[str, Any], make: Callable[[Path], None], *, poll_seconds: float = 0.2
+        self,
+        kind: str,
+        spec: dict[str, Any],
+        make: Callable[[Path], None],
+        *,
+        poll_seconds: float = 0.2,
     ) -> Path:
         """The folder of the result of `spec`: found, or made by `make(work_folder)`.
 
@@ -168,7 +175,9 @@ class Store:
             folder.rename(target)
         except FileNotFoundError:
             return  # another process did so already
-        print(f"store: {kind}/{folder.name} is damaged ({fault}); moved to {target}, to be made again")
+        print(
+            f"store: {kind}/{folder.name} is damaged ({fault}); moved to {target}, to be made again"
+        )
 
 
 def check(folder: Path) -> str:
@@ -188,7 +197,9 @@ def check(folder: Path) -> str:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "manifest.json")
+    paths = sorted(
+        path for path in folder.rglob("*") if path.is_file() and path.name != "manifest.json"
+    )
     files = {
         path.relative_to(folder).as_posix(): {
             "bytes": path.stat().st_size,

@@ -1,0 +1,45 @@
+"""report.json: what a study found, for machines and for the pages that are drawn from it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from repro.show import claims
+from repro.store import write_bytes, write_json
+
+if TYPE_CHECKING:
+    from repro.app.study import Study
+
+GRID_COLUMNS = [
+    "model", "n_encoder", "n_encoder_pooler", "n_drscale", "n_total", "d", "seed", "lr", "batch",
+    "negatives", "weight_decay", "zero_shot", "mael", "mael_se", "test_entropy", "steps", "lr_steps",
+    "sum_lr", "flop", "tokens", "seconds", "state", "mrr10", "recall100", "ndcg10", "map10", "run",
+]  # fmt: skip
+
+
+def write_report(study: Study) -> dict[str, Any]:
+    """Write report.json and grid.csv into the build folder of `study`; returns the report."""
+    table = study.grid()[GRID_COLUMNS]
+    answers = study.answers()
+    report = {
+        "profile": study.profile_file.stem,
+        "dataset": study.dataset_params.name,
+        "digests": study.digests(),
+        "provenance": study.provenance(),
+        "grid": json.loads(table.to_json(orient="records", double_precision=15)),
+        "missing": len(study.planned()) - len(table),
+        "laws": answers["law_choice"]["laws"],
+        "claims": claims.verdicts(answers, embedded=study.profile.embedded),
+    }
+    study.build.mkdir(parents=True, exist_ok=True)
+    write_bytes(study.build / "grid.csv", csv(table))
+    write_json(study.build / "report.json", report)
+    return report
+
+
+def csv(table: pd.DataFrame) -> bytes:
+    """The table as CSV with enough digits to read every float back."""
+    return table.to_csv(index=False, float_format="%.17g", lineterminator="\n").encode()

@@ -1,0 +1,161 @@
+"""A study: one profile on one dataset; what the command line and the notebooks both talk to."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from numpy.typing import NDArray
+
+from repro import params
+from repro.data.dataset import Dataset, find_dataset_file, load_dataset_params, prepare
+from repro.experiments import grid
+from repro.experiments.profile import Profile
+from repro.experiments.runs import Runs, Trained
+from repro.params import UserError
+from repro.places import ROOT, home
+from repro.provenance import surroundings
+from repro.store import Store, digest
+from repro.work import local
+
+
+class Study:
+    """A profile on a dataset, its runs in the store, and what they answer."""
+
+    def __init__(self, profile_file: Path, dataset_file: Path | None = None) -> None:
+        self.profile_file = profile_file
+        self.profile = params.load(profile_file, Profile)
+        self.dataset_file = dataset_file or find_dataset_file(self.profile.dataset)
+        self.dataset_params = load_dataset_params(str(self.dataset_file))
+        self.name = f"{profile_file.stem}-{self.dataset_file.stem}"
+        self.store = Store(home() / "runs")
+        self.build = home() / "build" / self.name
+
+    @classmethod
+    def open(cls, name: str) -> Study:
+        """The study called `profile`, `profile:dataset` (names or paths); prints what it is."""
+        study = cls(*files(name))
+        print(study.describe())
+        return study
+
+    def describe(self) -> str:
+        """The study in a few lines: what it runs, on which data, and where the results lie."""
+        profile, grid_ = self.profile, self.profile.grid
+        return "\n".join([
+            f"study {self.name}: {profile.description}",
+            f"  models {', '.join(grid_.models)}; D {', '.join(f'{d:,}' for d in grid_.sizes)} pairs; "
+            f"{len(grid_.seeds)} seed{'s' if len(grid_.seeds) > 1 else ''} (root {profile.seed})",
+            f"  batches of {profile.train.batch_pairs} pairs, {profile.train.negatives.count} negatives, "
+            f"{profile.texts.query_tokens}/{profile.texts.passage_tokens} tokens, {profile.encoder.scoring} score",
+        ])  # fmt: skip
+
+    @functools.cached_property
+    def dataset(self) -> Dataset:
+        """The collection, its splits and its evaluation sets (made on first use)."""
+        return prepare(self.store, self.dataset_params)
+
+    @functools.cached_property
+    def runs(self) -> Runs:
+        """The runs that the profile asks for."""
+        return Runs(self.profile, self.dataset, self.store)
+
+    def planned(self) -> list[Trained]:
+        """Every training run of the study, each once; refused where the data cannot hold it."""
+        largest, available = max(self.profile.grid.sizes), len(self.dataset.splits.train)
+        if largest > available:
+            raise UserError(
+                f"grid.sizes asks for {largest:,} pairs, but {self.dataset_params.name} has "
+                f"{available:,} to train on",
+                where=params.read(self.profile_file).place(("grid", "sizes")),
+                remedy=f"keep sizes at or below {available:,}, or name a larger dataset",
+            )
+        return grid.runs(self.runs)
+
+    def sweep(self) -> dict[str, str]:
+        """Make what is missing; returns label -> reason of the runs that failed."""
+        planned = self.planned()
+        tasks = [task for run in planned for task in (run.train, run.ranking)]
+        return local.run(self.store, tasks, self.profile.execute, title=self.name)
+
+    def grid(self) -> pd.DataFrame:
+        """The grid table, one row a run; makes only the cells that are missing."""
+        if any(not self.store.has(task.kind, self.store.key(task.kind, task.spec))
+               for run in self.planned() for task in (run.train, run.ranking)):  # fmt: skip
+            self.sweep()
+        return grid.table(self.runs)
+
+    def curves(self) -> pd.DataFrame:
+        """The validation curves of the finished runs, one row a reading."""
+        return grid.curves(self.runs)
+
+    def pair_losses(self) -> dict[tuple[str, int, int], NDArray[Any]]:
+        """(model, D, seed) -> loss of each validation pair at the minimum, float64 [m], nats."""
+        found = {
+            (run.model, run.pairs, run.seed): self.runs.pair_losses(run) for run in self.planned()
+        }
+        return {where: losses for where, losses in found.items() if losses is not None}
+
+    @functools.cached_property
+    def _answers(self) -> dict[str, Any]:
+        from repro.experiments import law_choice, metric_link
+
+        table = self.grid()
+        return {"law_choice": law_choice.answers(table), "metric_link": metric_link.answers(table)}
+
+    def answers(self) -> dict[str, Any]:
+        """What each experiment answers: experiment -> its answers."""
+        return self._answers
+
+    def report(self) -> dict[str, Any]:
+        """The study's report.json; written first where it is missing."""
+        from repro.app.report import write_report
+
+        path = self.build / "report.json"
+        if not path.exists():
+            write_report(self)
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def figure(self, figure: Any, name: str, *, alt: str, data: dict[str, Any]) -> None:
+        """Save a figure (SVG, PNG, JSON of its numbers) under build/ and show it in a notebook."""
+        from IPython.display import Image, display
+
+        from repro.show import style
+
+        style.save(figure, self.build / "figures", name, alt=alt, data=data)
+        png = (self.build / "figures" / f"{name}.png").read_bytes()
+        display(Image(png, alt=alt, width=figure.get_figwidth() * 80))
+
+    def inputs(self) -> list[Path]:
+        """The files and folders, apart from the code, that the results depend on."""
+        weights = {self.runs.source(model.weights).folder for model in self.profile.models.values()}
+        data = getattr(self.dataset_params.source, "folder", None)
+        files = [self.profile_file.resolve(), self.dataset_file.resolve(), *sorted(weights)]
+        return [*files, data] if data else files
+
+    def digests(self) -> dict[str, str]:
+        """The digests of the data that the runs stand on."""
+        profile = digest(self.profile.model_dump(mode="json"))
+        return {**self.dataset.digests, "profile": profile}
+
+    def provenance(self) -> dict[str, Any]:
+        """Code, packages, machine and data digests, for the foot of a page."""
+        return {**surroundings(), "digests": self.digests()}
+
+
+def files(name: str) -> tuple[Path, Path | None]:
+    """The profile file and the dataset file (None: the profile's own) that a study's name means."""
+    profile, _, dataset = name.partition(":")
+    named = Path(profile)
+    if named.suffix not in (".yaml", ".yml") and not named.exists():
+        named = ROOT / "params" / f"{profile}.yaml"
+        if not named.exists():
+            known = sorted(
+                p.stem for p in (ROOT / "params").glob("*.yaml") if "grid:" in p.read_text()
+            )
+            raise UserError(
+                f"there is no profile `{profile}`", remedy=params.nearest(profile, known)
+            )
+    return named, find_dataset_file(dataset) if dataset else None

@@ -1,0 +1,62 @@
+"""A profile: the scale of a study, composed of the parameters that each room declares for itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from repro.experiments.grid import GridParams
+from repro.measure.ranking import RankingParams
+from repro.model.encoder import EncoderParams
+from repro.model.texts import TextParams
+from repro.params import Params, nearest
+from repro.train.curve import CurveParams
+from repro.train.loop import TrainParams
+from repro.work.local import ExecuteParams
+
+
+class ModelParams(Params):
+    """One model of the family."""
+
+    weights: str  # micro/2x64, a folder, or a hub id (optionally id@revision)
+    lr: Annotated[float, Field(gt=0, le=10)]
+
+
+class Profile(Params):
+    """What `make reproduce PROFILE=...` runs."""
+
+    description: str
+    dataset: str = "apidocs"  # the name of a file in params/datasets/, or a path
+    embedded: bool = False  # numeric claims of the papers are not comparable on embedded data
+    seed: Annotated[int, Field(ge=0, le=2**31)] = 1  # the run seed
+    lr_reference: Annotated[float, Field(gt=0, le=10)] = 2e-5  # of lr-steps; FACTS B
+    models: dict[str, ModelParams]
+    encoder: EncoderParams = EncoderParams()
+    texts: TextParams = TextParams()
+    train: TrainParams = TrainParams()
+    curve: CurveParams = CurveParams()
+    ranking: RankingParams = RankingParams()
+    grid: GridParams
+    execute: ExecuteParams = ExecuteParams()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Profile:
+        for name in self.grid.models:
+            if name not in self.models:
+                raise ValueError(
+                    f"grid.models names `{name}`, which is not among the models\n"
+                    f"  remedy: {nearest(name, list(self.models))}"
+                )
+        for name, model in self.models.items():
+            if model.lr * self.train.weight_decay >= 1:
+                raise ValueError(
+                    f"lr x weight decay of {name} is 1 or more\n  remedy: keep the product under 1"
+                )
+        smallest = min(self.grid.sizes)
+        if self.train.batch_pairs > smallest:
+            raise ValueError(
+                f"train.batch_pairs {self.train.batch_pairs} is larger than the smallest data size "
+                f"{smallest}\n  remedy: lower the batch, or drop that size"
+            )
+        return self

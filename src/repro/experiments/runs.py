@@ -1,0 +1,170 @@
+"""From a profile to runs: specs, tasks, and the rows that finished runs give."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from repro.data.dataset import Dataset
+from repro.experiments.profile import Profile
+from repro.measure.ranking import RankingSpec
+from repro.model import pretrained
+from repro.model.encoder import Size, size
+from repro.model.texts import Texts
+from repro.store import Store
+from repro.train.loop import RunSpec
+from repro.work.queue import Task
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One training run and the measurement of its best checkpoint on the test pairs."""
+
+    model: str
+    pairs: int
+    seed: int
+    spec: RunSpec
+    train: Task
+    ranking: Task
+
+
+class Runs:
+    """The runs of one profile on one dataset, over one store."""
+
+    def __init__(self, profile: Profile, dataset: Dataset, store: Store) -> None:
+        self.profile, self.dataset, self.store = profile, dataset, store
+
+    def trained(self, model: str, *, pairs: int, seed: int = 0) -> Trained:
+        """The run of `model` on `pairs` pairs; `seed` is added to the profile's run seed."""
+        profile, weights = self.profile, self.profile.models[model].weights
+        spec = RunSpec(
+            weights=self.source(weights).digest,
+            tokens=self._texts(weights).table.digest,
+            splits=self.dataset.splits.digest,
+            validation=self.dataset.evaluation("validation").digest,
+            pairs=pairs,
+            seed=profile.seed + seed,
+            lr=profile.models[model].lr,
+            lr_reference=profile.lr_reference,
+            encoder=profile.encoder,
+            texts=profile.texts,
+            train=profile.train,
+            curve=profile.curve,
+        )
+        inputs = {"weights": weights, "dataset": self.dataset.params.model_dump(mode="json")}
+        label = f"{model} D={pairs:,} seed {spec.seed}"
+        flop_a_step = self._flop_a_step(weights)
+        train = Task(
+            "train", spec.model_dump(mode="json"), label, flop_a_step * expected_steps(spec), inputs
+        )
+        key = self.store.key("train", train.spec)
+        ranking = RankingSpec(
+            run=key, test=self.dataset.evaluation("test").digest, params=profile.ranking
+        )
+        measured = Task(
+            "measure",
+            ranking.model_dump(mode="json"),
+            f"ranking of {label}",
+            self._flop_of_ranking(weights),
+            {**inputs, "run": train.spec},
+            after=("train", key),
+        )
+        return Trained(model, pairs, spec.seed, spec, train, measured)
+
+    @functools.lru_cache(maxsize=256)  # noqa: B019 (one object a study)
+    def source(self, weights: str) -> pretrained.Pretrained:
+        """The pre-trained model behind a name."""
+        return pretrained.load(weights)
+
+    @functools.lru_cache(maxsize=256)  # noqa: B019
+    def size(self, weights: str) -> Size:
+        """The parameter counts of a model."""
+        return size(self.source(weights), self.profile.encoder.projection)
+
+    def row(self, run: Trained) -> dict[str, Any] | None:
+        """The table row of a run that is trained and measured, else None."""
+        trained, measured = self._folder(run.train), self._folder(run.ranking)
+        if trained is None or measured is None:
+            return None
+        summary = json.loads((trained / "summary.json").read_text(encoding="utf-8"))
+        metrics = json.loads((measured / "metrics.json").read_text(encoding="utf-8"))
+        spec = run.spec
+        return {
+            "model": run.model,
+            **self.size(run.train.inputs["weights"]).as_dict(),
+            "d": run.pairs,
+            "seed": run.seed,
+            "lr": spec.lr,
+            "batch": spec.train.batch_pairs,
+            "negatives": spec.train.negatives.count,
+            "weight_decay": spec.train.weight_decay,
+            **{
+                name: summary.get(name)
+                for name in (
+                    "zero_shot", "mael", "mael_se", "steps", "lr_steps", "sum_lr", "flop", "tokens",
+                    "state", "seconds",
+                )
+            },
+            **metrics,
+            "run": self.store.key("train", run.train.spec),
+        }  # fmt: skip
+
+    def curve(self, run: Trained) -> pd.DataFrame | None:
+        """The validation curve of a finished run, with the columns that name it."""
+        folder = self._folder(run.train)
+        if folder is None:
+            return None
+        frame = pd.read_parquet(folder / "curve.parquet")
+        frame.insert(0, "model", run.model)
+        frame.insert(1, "d", run.pairs)
+        frame.insert(2, "seed", run.seed)
+        return frame
+
+    def pair_losses(self, run: Trained) -> NDArray[np.float64] | None:
+        """The loss of each validation pair at the minimum, float64 [m], nats."""
+        folder = self._folder(run.train)
+        return None if folder is None else np.load(folder / "validation.npy")
+
+    def _folder(self, task: Task) -> Path | None:
+        return self.store.find(task.kind, self.store.key(task.kind, task.spec))
+
+    def _flop_a_step(self, weights: str) -> float:
+        train, texts = self.profile.train, self._texts(weights)
+        queries = texts.query_lengths(np.arange(len(self.dataset.collection.queries)))
+        passages = self._passage_lengths(weights)
+        model = self.size(weights)
+        return float(
+            train.batch_pairs * model.train_flop(queries) / len(queries)
+            + (train.batch_pairs + train.negatives.count)
+            * model.train_flop(passages)
+            / len(passages)
+        )
+
+    def _flop_of_ranking(self, weights: str) -> float:
+        return self.size(weights).encode_flop(self._passage_lengths(weights))
+
+    def _passage_lengths(self, weights: str) -> NDArray[np.int64]:
+        n_passages = len(self.dataset.collection.passages)
+        return self._texts(weights).passage_lengths(np.arange(n_passages))
+
+    def _texts(self, weights: str) -> Texts:
+        source = self.source(weights)
+        table = self.dataset.tokens(self.store, source.tokenizer, source.tokenizer_digest)
+        return Texts(table, source, self.profile.texts)
+
+
+def expected_steps(spec: RunSpec) -> float:
+    """A guess at the steps of a run, for order and time left: past the minimum by the rule of 1.5.
+
+    The minimum is taken to come after 8 passes over the data at the reference rate, fewer at a
+    higher one; a run never exceeds its maximum.
+    """
+    passes = 8 * spec.lr_reference / spec.lr
+    return float(min(spec.curve.max_steps, 20 + 1.7 * passes * spec.pairs / spec.train.batch_pairs))

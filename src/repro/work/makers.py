@@ -1,0 +1,92 @@
+"""How each kind of task is made; a worker has one such object, which keeps what it loaded."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from repro.data.dataset import Dataset, DatasetParams, prepare
+from repro.measure import ranking
+from repro.measure.ranking import RankingSpec
+from repro.model import pretrained
+from repro.model.encoder import Encoder, build, restore, size
+from repro.model.texts import Texts
+from repro.params import UserError
+from repro.store import Store
+from repro.train import loop
+from repro.train.loop import Report, RunSpec
+from repro.work.queue import Task
+
+
+class Makers:
+    """Makes the results of tasks on one device."""
+
+    def __init__(self, store: Store, device: str) -> None:
+        self.store, self.device = store, pick_device(device)
+        if self.device.type == "cpu":
+            torch.set_num_threads(1)  # bit for bit the same whatever the number of workers
+
+    def make(self, task: Task, folder: Path, report: Report) -> None:
+        """Make the result of `task` in `folder`; `report` hears how far it is."""
+        if task.kind == "train":
+            self._train(task, folder, report)
+        elif task.kind == "measure":
+            self._measure(task, folder)
+        else:
+            raise ValueError(f"there is no maker for `{task.kind}`")
+
+    def _train(self, task: Task, folder: Path, report: Report) -> None:
+        spec = RunSpec.model_validate(task.spec)
+        encoder, texts, dataset = self._parts(spec, task.inputs)
+        counts = size(texts.source, spec.encoder.projection)
+        loop.run(spec, encoder, counts, texts, dataset, folder, report)
+
+    def _measure(self, task: Task, folder: Path) -> None:
+        spec = RankingSpec.model_validate(task.spec)
+        found = self.store.find("train", spec.run)
+        if found is None:
+            raise FileNotFoundError(f"the run train/{spec.run} is not in the store")
+        encoder, texts, dataset = self._parts(
+            RunSpec.model_validate(task.inputs["run"]), task.inputs
+        )
+        restore(encoder, found / "best.safetensors")
+        ranking.run(spec, encoder, texts, dataset, folder)
+
+    def _parts(self, spec: RunSpec, inputs: dict[str, Any]) -> tuple[Encoder, Texts, Dataset]:
+        """The encoder at its start, texts and data of a run, checked against its digests."""
+        source = pretrained.load(inputs["weights"])
+        dataset = self._dataset(json.dumps(inputs["dataset"], sort_keys=True))
+        table = dataset.tokens(self.store, source.tokenizer, source.tokenizer_digest)
+        found = {"weights": source.digest, "tokens": table.digest, "splits": dataset.splits.digest}
+        for name, digest in found.items():
+            if digest != getattr(spec, name):
+                raise UserError(
+                    f"the {name} changed while the sweep ran (digest {digest[:12]})",
+                    remedy="start the sweep again",
+                )
+        encoder = build(source, spec.encoder, spec.seed).to(self.device)
+        return encoder, Texts(table, source, spec.texts), dataset
+
+    @functools.lru_cache(maxsize=4)  # noqa: B019 (one object a worker)
+    def _dataset(self, text: str) -> Dataset:
+        return prepare(self.store, DatasetParams.model_validate(json.loads(text)))
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of that name; `auto` is CUDA where there is one, else the CPU."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    there = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    if not there[name]:
+        raise UserError(
+            f"there is no {name} device here", remedy="set execute.device to auto or cpu"
+        )
+    return torch.device(name)

@@ -1,0 +1,125 @@
+"""The queue: a list of tasks, and a store that says which are done, taken or failed.
+
+There is no server.  Every worker walks the same list and takes the first task that is ready and
+that nobody holds; the lease in the store decides between two who try at once.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from repro.store import Store, write_json
+
+IDLE_SECONDS = 0.3
+MAX_ATTEMPTS = 2  # in one sweep, when a worker dies while it holds the task
+
+
+@dataclass(frozen=True)
+class Task:
+    """One result to be made.
+
+    `spec` determines the result and so its key; `inputs` say where to find what the digests in
+    `spec` name (they are not part of the key); `flop` is an estimate, for order and time left.
+    """
+
+    kind: str
+    spec: dict[str, Any]
+    label: str
+    flop: float
+    inputs: dict[str, Any] = field(default_factory=dict)
+    after: tuple[str, str] | None = None  # (kind, key) of a result that must be there first
+
+
+class Sweep:
+    """The tasks of one call, and the failures met in it."""
+
+    def __init__(self, store: Store, tasks: list[Task], name: str) -> None:
+        self.store, self.name = store, name
+        unique = {(task.kind, store.key(task.kind, task.spec)): task for task in tasks}
+        self.tasks = dict(sorted(unique.items(), key=lambda item: -item[1].flop))
+
+    def waiting(self) -> list[tuple[str, str]]:
+        """Kind and key of the tasks that are neither done nor failed, longest first."""
+        return [
+            where for where in self.tasks if not self.store.has(*where) and not self.failed(where)
+        ]
+
+    def failed(self, where: tuple[str, str]) -> str:
+        """Why the task failed for good in this sweep, or an empty text."""
+        after = self.tasks[where].after
+        record = self._record(where)
+        if record.get("error") or record.get("attempts", 0) >= MAX_ATTEMPTS:
+            return str(
+                record.get("error") or f"the worker died {record['attempts']} times"
+            ).splitlines()[0]
+        if after and after in self.tasks and self.failed(after):
+            return f"it needs {after[0]}/{after[1]}, which failed"
+        return ""
+
+    def fail(self, where: tuple[str, str], error: str) -> None:
+        """Set the task aside for this sweep; the text is kept beside the results."""
+        self._write(where, {**self._record(where), "error": error})
+
+    def died(self, where: tuple[str, str]) -> None:
+        """Count a worker that died while it held the task."""
+        record = self._record(where)
+        self._write(where, {**record, "attempts": record.get("attempts", 0) + 1})
+
+    def failure_path(self, where: tuple[str, str]) -> Path:
+        """The file that records the failures of a task."""
+        return self.store.root / where[0] / ".failed" / f"{where[1]}.json"
+
+    def _record(self, where: tuple[str, str]) -> dict[str, Any]:
+        try:
+            record = json.loads(self.failure_path(where).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {"sweep": self.name}
+        return record if record.get("sweep") == self.name else {"sweep": self.name}
+
+    def _write(self, where: tuple[str, str], record: dict[str, Any]) -> None:
+        path = self.failure_path(where)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, {**record, "label": self.tasks[where].label})
+
+
+def work(
+    sweep: Sweep,
+    make: Callable[[Task, Path], None],
+    started: Callable[[tuple[str, str]], None],
+    ended: Callable[[tuple[str, str], str], None],
+) -> None:
+    """Make what is ready until nothing is left; `ended` gets "" or the reason of a failure."""
+    for where in _ready(sweep):
+        with sweep.store.claim(*where) as mine:
+            if not mine or sweep.store.has(*where):
+                continue
+            task = sweep.tasks[where]
+            started(where)
+            error = ""
+            try:
+                sweep.store.make(task.kind, task.spec, lambda folder, task=task: make(task, folder))
+            except Exception as fault:
+                error = f"{type(fault).__name__}: {fault}"
+                sweep.fail(where, f"{error}\n{traceback.format_exc()}")
+            ended(where, error)
+
+
+def _ready(sweep: Sweep) -> Iterator[tuple[str, str]]:
+    """Tasks to try, one at a time, from the longest; waits where all are held by others."""
+    while waiting := sweep.waiting():
+        tried = False
+        for where in waiting:
+            after = sweep.tasks[where].after
+            if (after and not sweep.store.has(*after)) or sweep.store.held(*where):
+                continue
+            tried = True
+            yield where
+            break  # the list may have changed: start from the longest again
+        if not tried:
+            time.sleep(IDLE_SECONDS)

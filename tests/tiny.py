@@ -1,0 +1,121 @@
+"""Small things that tests stand on: a BERT, a collection, a dataset file and a profile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+N_PAIRS = 420
+
+
+SYLLABLES = ["ka", "lo", "mi", "ru", "te", "zo", "pa", "ni", "sha", "vel", "dor", "quin"]
+
+
+def write_bert(folder: Path, *, layers: int = 1, width: int = 32) -> Path:
+    """A random BERT in Hugging Face layout, its vocabulary made of syllables and digits.
+
+    (A vocabulary trained by `tokenizers` breaks ties differently in every process.)
+    """
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [*SYLLABLES, *"0123456789"]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *parts, *(f"##{part}" for part in parts)]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=max(1, width // 32),
+        intermediate_size=4 * width,
+        max_position_embeddings=128,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    return folder
+
+
+def pair_texts(n: int = N_PAIRS) -> list[tuple[str, str]]:
+    """Query and passage of each pair: they share two rare words among common ones."""
+    random = np.random.default_rng(5)
+    rare = ["".join(random.choice(SYLLABLES, 3)) for _ in range(3 * n)]
+    common = ["".join(random.choice(SYLLABLES, 2)) for _ in range(60)]
+    pairs = []
+    for i in range(n):
+        key = [rare[2 * i], rare[2 * i + 1]]
+        query = [*random.choice(common, 4), *key]
+        passage = [*random.choice(common, random.integers(8, 30)), *key, str(i)]
+        pairs.append((" ".join(random.permutation(query)), " ".join(random.permutation(passage))))
+    return pairs
+
+
+def write_beir(folder: Path, n: int = N_PAIRS) -> Path:
+    """A collection of `n` pairs in BEIR layout."""
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    pairs = pair_texts(n)
+    corpus = [json.dumps({"_id": f"p{i}", "title": "", "text": p}) for i, (_, p) in enumerate(pairs)]
+    queries = [json.dumps({"_id": f"q{i}", "text": q}) for i, (q, _) in enumerate(pairs)]
+    qrels = [f"q{i}\tp{i}\t1" for i in range(n)]
+    (folder / "corpus.jsonl").write_text("\n".join(corpus) + "\n", encoding="utf-8")
+    (folder / "queries.jsonl").write_text("\n".join(queries) + "\n", encoding="utf-8")
+    (folder / "qrels" / "train.tsv").write_text(
+        "\n".join(["query-id\tcorpus-id\tscore", *qrels]) + "\n", encoding="utf-8"
+    )
+    return folder
+
+
+DATASET: dict[str, Any] = {
+    "name": "tiny",
+    "language": "en",
+    "seed": 3,
+    "duplicates": {"drop_jaccard": 0.9, "join_jaccard": 0.5},
+    "splits": {
+        "validation": 40, "test": 40, "tuning": 40, "generator": 40, "held_out": 0, "train": 160,
+    },
+    "evaluation": {
+        "negatives": 30,
+        "sets": {
+            "validation": {"pairs": 40, "passages": 60},
+            "test": {"pairs": 40, "passages": 60},
+            "tuning": {"pairs": 40, "passages": 60},
+        },
+    },
+}  # fmt: skip
+
+PROFILE: dict[str, Any] = {
+    "description": "a study of seconds",
+    "embedded": True,
+    "seed": 1,
+    "lr_reference": 2e-3,
+    "encoder": {"projection": 16, "scoring": "cosine"},
+    "texts": {"query_tokens": 16, "passage_tokens": 32, "chunk_tokens": 256},
+    "train": {"batch_pairs": 16, "negatives": {"count": 16, "in_batch": True}},
+    "curve": {"first": 2, "max_steps": 40},
+    "execute": {"workers": 1},
+}
+
+
+def write_study(folder: Path) -> Path:
+    """Everything for a study of two models and two sizes; returns the profile file."""
+    beir = write_beir(folder / "beir")
+    small = write_bert(folder / "small")
+    large = write_bert(folder / "large", layers=2)
+    dataset = {**DATASET, "source": {"kind": "beir", "folder": str(beir), "qrels": ["train"]}}
+    (folder / "tiny.yaml").write_text(json.dumps(dataset), encoding="utf-8")  # JSON is YAML 1.2
+    profile = {
+        **PROFILE,
+        "dataset": str(folder / "tiny.yaml"),
+        "models": {
+            "small": {"weights": str(small), "lr": 2e-3},
+            "large": {"weights": str(large), "lr": 1e-3},
+        },
+        "grid": {"models": ["small", "large"], "sizes": [32, 160]},
+    }
+    (folder / "study.yaml").write_text(json.dumps(profile), encoding="utf-8")
+    return folder / "study.yaml"

@@ -1,0 +1,145 @@
+"""A run: it learns, it is the same every time, it goes on where it was stopped, it survives NaN.
+
+Also pins that step_tokens (gradient caching) changes memory and not the numbers beyond rounding.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from repro.experiments.runs import Trained
+from repro.train import loop
+from repro.work.makers import Makers
+from repro.work.queue import Task
+
+
+def made(makers: Makers, task: Task, folder: Path) -> pd.DataFrame:
+    folder.mkdir(exist_ok=True)
+    makers.make(task, folder, lambda flop, note: None)
+    return pd.read_parquet(folder / "curve.parquet")
+
+
+def changed(task: Task, **changes: Any) -> Task:
+    return Task(task.kind, {**task.spec, **changes}, task.label, task.flop, task.inputs)
+
+
+NUMBERS = ["step", "lr_steps", "loss", "se", "train_loss", "tokens", "flop"]
+
+
+def test_it_learns_and_writes_what_it_promises(makers: Makers, cell: Trained, tmp_path: Path) -> None:
+    curve = made(makers, cell.train, tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["mael"] == curve["loss"].min() < summary["zero_shot"]
+    assert summary["state"] in ("turned", "plateau", "censored")
+    best = np.load(tmp_path / "run" / "validation.npy")
+    assert best.mean() == pytest.approx(summary["mael"], abs=1e-12)
+    files = {path.name for path in (tmp_path / "run").iterdir()}
+    assert files == {"best.safetensors", "curve.parquet", "validation.npy", "summary.json"}
+    at_best = curve.loc[curve["loss"].idxmin()]
+    assert abs(np.log(summary["lr_steps"] / at_best["lr_steps"])) < 0.6
+
+
+def test_the_same_run_twice_is_the_same_bit_for_bit(
+    makers: Makers, cell: Trained, tmp_path: Path
+) -> None:
+    first, second = (made(makers, cell.train, tmp_path / name) for name in ("a", "b"))
+    pd.testing.assert_frame_equal(first[NUMBERS], second[NUMBERS], check_exact=True)
+    weights = [(tmp_path / name / "best.safetensors").read_bytes() for name in ("a", "b")]
+    assert weights[0] == weights[1]
+    other = made(makers, changed(cell.train, seed=2), tmp_path / "c")
+    assert not other["loss"].equals(first["loss"])
+
+
+@pytest.mark.parametrize("stops", [[3], [1, 2, 8]])
+def test_a_stopped_run_ends_with_the_same_numbers(
+    makers: Makers, cell: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: list[int]
+) -> None:
+    whole = made(makers, cell.train, tmp_path / "whole")
+    assert len(whole) > 8
+    step, pieces = loop.Trainer.step, tmp_path / "pieces"
+    for stop in stops:
+
+        def fail(trainer: loop.Trainer, stop: int = stop) -> torch.Tensor:
+            if trainer.done >= stop:
+                raise KeyboardInterrupt
+            return step(trainer)
+
+        monkeypatch.setattr(loop.Trainer, "step", fail)
+        with pytest.raises(KeyboardInterrupt):
+            made(makers, cell.train, pieces)
+        assert (pieces / "last.safetensors").exists() == (stop >= whole["step"].iloc[0])
+    monkeypatch.setattr(loop.Trainer, "step", step)
+    resumed = made(makers, cell.train, pieces)
+    pd.testing.assert_frame_equal(whole[NUMBERS], resumed[NUMBERS], check_exact=True)
+    for name in ("best.safetensors", "validation.npy"):
+        assert (tmp_path / "whole" / name).read_bytes() == (pieces / name).read_bytes()
+
+
+def test_a_damaged_resume_state_begins_again(
+    makers: Makers, cell: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = made(makers, cell.train, tmp_path / "whole")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "last.safetensors").write_bytes(b"\x10rubbish")
+    assert made(makers, cell.train, tmp_path / "run")["loss"].equals(whole["loss"])
+    assert "begins again" in capsys.readouterr().out
+
+
+def test_gradient_caching_changes_nothing_but_rounding(
+    makers: Makers, cell: Trained, tmp_path: Path
+) -> None:
+    train = cell.train.spec["train"]
+    plain = made(makers, cell.train, tmp_path / "plain")
+    cached = made(makers, changed(cell.train, train={**train, "step_tokens": 64}), tmp_path / "cached")
+    summary = json.loads((tmp_path / "cached" / "summary.json").read_text())
+    assert summary["gradient_caching"] is True
+    np.testing.assert_allclose(plain["loss"][:4], cached["loss"][:4], rtol=2e-5)
+
+
+def test_not_a_number_ends_the_run_as_diverged(
+    makers: Makers, cell: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = loop.Trainer.step
+
+    def poisoned(trainer: loop.Trainer) -> torch.Tensor:
+        loss = step(trainer)
+        if trainer.done == 6:
+            with torch.no_grad():
+                trainer.encoder.projection.weight.fill_(float("nan"))
+        return loss
+
+    monkeypatch.setattr(loop.Trainer, "step", poisoned)
+    curve = made(makers, cell.train, tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["state"] == "diverged"
+    assert summary["mael"] == np.nanmin(curve["loss"])
+    assert curve["step"].iloc[-1] <= 8
+    assert np.isfinite(np.load(tmp_path / "run" / "validation.npy")).all()
+
+
+def test_weight_decay_touches_matrices_only(makers: Makers, cell: Trained) -> None:
+    train = {**cell.train.spec["train"], "weight_decay": 0.5}
+    spec = loop.RunSpec.model_validate({**cell.train.spec, "train": train})
+    encoder, _, _ = makers._parts(spec, cell.train.inputs)
+    decayed, kept = loop.optimizer(encoder, spec).param_groups
+    assert decayed["weight_decay"] == 0.5
+    assert kept["weight_decay"] == 0.0
+    assert all(p.ndim >= 2 for p in decayed["params"])
+    assert all(p.ndim < 2 for p in kept["params"])
+    n_trained = sum(p.requires_grad for p in encoder.parameters())
+    assert len(decayed["params"]) + len(kept["params"]) == n_trained
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [({"lr": 5.0, "train": {"weight_decay": 0.2}}, "turn the weights over"), ({"pairs": 8}, "larger than")],
+)
+def test_impossible_runs_are_refused(cell: Trained, changes: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        loop.RunSpec.model_validate({**cell.train.spec, **changes})
