@@ -137,9 +137,9 @@ def assemble(name: str, language: str, records: Records) -> Collection:
     pairs: dict[tuple[int, int], None] = {}
     for query, passage in records.judgements:
         if query not in query_index:
-            dropped["judgement of an unknown query"] += 1
+            dropped["judgement of a missing or dropped query"] += 1
         elif passage not in passage_index:
-            dropped["judgement of an unknown passage"] += 1
+            dropped["judgement of a missing or dropped passage"] += 1
         elif (query_index[query], passage_index[passage]) in pairs:
             dropped["repeated judgement"] += 1
         else:

@@ -19,10 +19,10 @@ from repro.data.collection import Collection
 from repro.params import Params, UserError
 from repro.seeds import stream
 
-RULES = 3  # raise it when the drawing changes on purpose
+RULES = 4  # raise it when the drawing changes on purpose
 DRAWN = ("test", "validation", "tuning", "generator")  # by block, in this order; the rest trains
 EVALUATED = ("test", "validation", "tuning", "held_out")
-GIANT = 20  # a block with more than this part (1/20) of the smallest split goes to train
+GIANT = 100  # a block with more than this part (1/100) of the smallest split goes to train
 GIANT_LEAST = 5  # pairs; but in a small collection a block up to this size is no giant
 RESERVED = 10  # one in ten blocks without a judgement is kept for the pools of evaluation sets
 

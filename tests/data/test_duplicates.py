@@ -1,0 +1,92 @@
+"""Pins: which of several like entries stays, and that likeness joins passages to components."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made import collect
+from pydantic import ValidationError
+from repro.data.dataset import Dataset
+from repro.data.duplicates import DuplicatesParams, remove_duplicates, summary
+from repro.data.similarity import near_texts
+
+LONG = "one two three four five six seven eight nine ten eleven twelve"
+
+
+def test_of_identical_queries_the_first_stays_with_its_passage() -> None:
+    whole = collect([("The name.", "alpha beta"), ("the  name.", "gamma delta"), ("b", "epsilon")])
+    left = remove_duplicates(whole, DuplicatesParams()).collection
+    assert left.passages == ["alpha beta", "epsilon"]
+    assert left.dropped["pair with an identical query"] == 1
+
+
+def test_a_query_over_unlike_passages_goes_whole_where_ambiguity_is_dropped() -> None:
+    whole = collect(
+        [("The id.", "alpha beta"), ("the id.", "gamma delta"), ("b", LONG), ("B", f"{LONG} more")]
+    )
+    left = remove_duplicates(whole, DuplicatesParams(drop_ambiguous=True)).collection
+    assert left.passages == [LONG]
+    assert left.dropped["pair with an ambiguous query"] == 2
+    assert left.dropped["pair with an identical query"] == 1
+
+
+def test_of_near_passages_the_first_stays() -> None:
+    whole = collect([("a", LONG), ("b", f"{LONG} more"), ("c", "something else altogether")])
+    left = remove_duplicates(whole, DuplicatesParams()).collection
+    assert left.queries == ["a", "c"]
+    assert left.dropped["passage near to an earlier one"] == 1
+
+
+def test_of_passages_with_the_same_start_the_first_stays() -> None:
+    start = " ".join(f"w{i}" for i in range(25))
+    tails = [" ".join(f"{letter}{i}" for i in range(100)) for letter in "xy"]
+    whole = collect([("a", f"{start} {tails[0]}"), ("b", f"{start.upper()} {tails[1]}")])
+    left = remove_duplicates(whole, DuplicatesParams()).collection
+    assert left.queries == ["a"]
+    assert left.dropped["passage with an identical start (25 words)"] == 1
+
+
+def test_a_passage_near_only_to_a_dropped_one_stays() -> None:
+    params = DuplicatesParams(shingle_words=1, drop_jaccard=0.5)
+    whole = collect([("a", "a b c d"), ("b", "c d a x"), ("c", "c d x y")])
+    left = remove_duplicates(whole, params).collection
+    assert left.queries == ["a", "c"]  # b is near a; c is near b alone
+
+
+def test_nothing_is_dropped_where_duplicates_are_kept_but_all_are_joined() -> None:
+    start = " ".join(f"w{i}" for i in range(25))
+    tails = [" ".join(f"{letter}{i}" for i in range(100)) for letter in "xy"]
+    texts = [LONG, f"{LONG} more", f"{start} {tails[0]}", f"{start} {tails[1]}", "alone"]
+    whole = collect([(f"q{index}", text) for index, text in enumerate(texts)])
+    kept = remove_duplicates(whole, DuplicatesParams(drop=False))
+    assert kept.collection.passages == texts
+    assert kept.component.tolist() == [0, 0, 1, 1, 2]
+    assert summary(kept.component) == {"components": 3, "of several passages": 2, "largest": 2}
+
+
+def test_passages_without_a_pair_stay() -> None:
+    whole = collect([("a", "alpha beta"), ("a2", "gamma delta")])
+    corpus = whole.keep(np.array([True, True]), np.array([True, False]), {})
+    left = remove_duplicates(corpus, DuplicatesParams()).collection
+    assert left.passages == ["alpha beta", "gamma delta"]
+
+
+def test_an_empty_collection_has_no_components() -> None:
+    empty = collect([])
+    unique = remove_duplicates(empty, DuplicatesParams())
+    assert len(unique.component) == 0
+    assert summary(unique.component)["largest"] == 0
+
+
+def test_joining_may_not_be_stricter_than_dropping() -> None:
+    with pytest.raises(ValidationError, match="join_jaccard is above drop_jaccard"):
+        DuplicatesParams(drop_jaccard=0.3, join_jaccard=0.5)
+
+
+def test_apidocs_is_left_without_near_passages(apidocs: Dataset) -> None:
+    params = apidocs.params.duplicates
+    near = near_texts(apidocs.collection.passages, params.shingle_words, params.join_jaccard)
+    assert len(near.pairs) > 1000  # the premise: there is something to join
+    assert near.jaccard.max() < params.drop_jaccard
+    component = apidocs.component_of_passage
+    assert (component[near.pairs[:, 0]] == component[near.pairs[:, 1]]).all()
