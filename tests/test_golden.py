@@ -65,7 +65,9 @@ def test_numbers_are_those_of_this_result_version(
 def test_the_options_differ(makers: Makers, cell: Trained) -> None:
     golden = json.loads(GOLDEN.read_text())["numbers"]
     assert set(golden) == set(OPTIONS)
-    curves = {name: tuple(round(x, 6) for x in values["train_loss"]) for name, values in golden.items()}
+    curves = {
+        name: tuple(round(x, 6) for x in values["train_loss"]) for name, values in golden.items()
+    }
     same = {"plain", "cached"}  # equal up to rounding, on purpose
     assert len({curve for name, curve in curves.items() if name not in same}) == len(OPTIONS) - 2
 
@@ -83,7 +85,10 @@ def renew() -> None:
     with tempfile.TemporaryDirectory() as name:
         os.environ["REPRO_HOME"] = name
         study = Study(tiny.write_study(Path(name)))
-        makers, task = Makers(study.store, "cpu"), next(run for run in study.planned() if run.pairs == 160).train
+        makers, task = (
+            Makers(study.store, "cpu"),
+            next(run for run in study.planned() if run.pairs == 160).train,
+        )
         found = {}
         for option in OPTIONS:
             folder = Path(name) / option

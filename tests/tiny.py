@@ -59,7 +59,9 @@ def write_beir(folder: Path, n: int = N_PAIRS) -> Path:
     """A collection of `n` pairs in BEIR layout."""
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     pairs = pair_texts(n)
-    corpus = [json.dumps({"_id": f"p{i}", "title": "", "text": p}) for i, (_, p) in enumerate(pairs)]
+    corpus = [
+        json.dumps({"_id": f"p{i}", "title": "", "text": p}) for i, (_, p) in enumerate(pairs)
+    ]
     queries = [json.dumps({"_id": f"q{i}", "text": q}) for i, (q, _) in enumerate(pairs)]
     qrels = [f"q{i}\tp{i}\t1" for i in range(n)]
     (folder / "corpus.jsonl").write_text("\n".join(corpus) + "\n", encoding="utf-8")

@@ -143,8 +143,21 @@ def _fault(document: Document, model: type[BaseModel], item: dict[str, Any]) -> 
     return UserError(
         f"`{key}`{value}: {message[:1].lower() + message[1:]}" if key else message,
         where=where,
-        remedy=remedy or "change the value",
+        remedy=remedy or _remedy(item["type"], item.get("ctx", {})),
     )
+
+
+def _remedy(kind: str, limits: dict[str, Any]) -> str:
+    """What would be right in place of a value that pydantic refused."""
+    if kind.startswith("float"):
+        return "write a number, such as 1e-5"
+    if kind.startswith("int"):
+        return "write a whole number"
+    words = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "less than {}"}
+    found = [words[name].format(limit) for name, limit in limits.items() if name in words]
+    if found:
+        return f"use {' and '.join(found)}"
+    return f"allowed: {limits['expected']}" if "expected" in limits else "see params/mini.yaml"
 
 
 def _keys(model: type[BaseModel], location: Location) -> list[str]:

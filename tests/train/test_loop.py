@@ -32,7 +32,9 @@ def changed(task: Task, **changes: Any) -> Task:
 NUMBERS = ["step", "lr_steps", "loss", "se", "train_loss", "tokens", "flop"]
 
 
-def test_it_learns_and_writes_what_it_promises(makers: Makers, cell: Trained, tmp_path: Path) -> None:
+def test_it_learns_and_writes_what_it_promises(
+    makers: Makers, cell: Trained, tmp_path: Path
+) -> None:
     curve = made(makers, cell.train, tmp_path / "run")
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["mael"] == curve["loss"].min() < summary["zero_shot"]
@@ -96,7 +98,9 @@ def test_gradient_caching_changes_nothing_but_rounding(
 ) -> None:
     train = cell.train.spec["train"]
     plain = made(makers, cell.train, tmp_path / "plain")
-    cached = made(makers, changed(cell.train, train={**train, "step_tokens": 64}), tmp_path / "cached")
+    cached = made(
+        makers, changed(cell.train, train={**train, "step_tokens": 64}), tmp_path / "cached"
+    )
     summary = json.loads((tmp_path / "cached" / "summary.json").read_text())
     assert summary["gradient_caching"] is True
     np.testing.assert_allclose(plain["loss"][:4], cached["loss"][:4], rtol=2e-5)
@@ -138,7 +142,10 @@ def test_weight_decay_touches_matrices_only(makers: Makers, cell: Trained) -> No
 
 @pytest.mark.parametrize(
     ("changes", "text"),
-    [({"lr": 5.0, "train": {"weight_decay": 0.2}}, "turn the weights over"), ({"pairs": 8}, "larger than")],
+    [
+        ({"lr": 5.0, "train": {"weight_decay": 0.2}}, "turn the weights over"),
+        ({"pairs": 8}, "larger than"),
+    ],
 )
 def test_impossible_runs_are_refused(cell: Trained, changes: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):

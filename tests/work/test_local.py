@@ -101,7 +101,11 @@ def test_workers_end_with_their_parent(fresh: Study, tmp_path: Path) -> None:
     deadline = time.time() + 60
     while not children and time.time() < deadline:
         time.sleep(0.2)
-        children = [p for p in psutil.Process(process.pid).children() if "spawn_main" in " ".join(p.cmdline())]
+        children = [
+            p
+            for p in psutil.Process(process.pid).children()
+            if "spawn_main" in " ".join(p.cmdline())
+        ]
     assert children
     process.kill()
     process.wait()
@@ -111,8 +115,12 @@ def test_workers_end_with_their_parent(fresh: Study, tmp_path: Path) -> None:
 
 def test_a_run_that_fails_is_set_aside_and_the_others_finish(fresh: Study) -> None:
     run, other = fresh.planned()[:2]
-    broken = Task("train", {**run.train.spec, "weights": "no such digest"}, "broken", 1e9, run.train.inputs)
-    after = Task("measure", {"run": "x"}, "after", 1.0, {}, ("train", fresh.store.key("train", broken.spec)))
+    broken = Task(
+        "train", {**run.train.spec, "weights": "no such digest"}, "broken", 1e9, run.train.inputs
+    )
+    after = Task(
+        "measure", {"run": "x"}, "after", 1.0, {}, ("train", fresh.store.key("train", broken.spec))
+    )
     failed = local.run(
         fresh.store, [broken, after, other.train], ExecuteParams(workers=1, device="cpu"), title="t"
     )

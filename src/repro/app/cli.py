@@ -6,7 +6,7 @@ import argparse
 import importlib
 import sys
 
-COMMANDS = ("reproduce", "check", "pretrain", "fit", "plan", "design", "publish")
+COMMANDS = ("reproduce", "check", "pretrain", "publish")
 
 
 def main(arguments: list[str] | None = None) -> int:

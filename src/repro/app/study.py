@@ -63,7 +63,13 @@ class Study:
         return Runs(self.profile, self.dataset, self.store)
 
     def planned(self) -> list[Trained]:
-        """Every training run of the study, each once; refused where the data cannot hold it."""
+        """Every training run of the study, each once; refused where a model or the data lack."""
+        for name, model in self.profile.models.items():
+            try:
+                self.runs.source(model.weights)
+            except UserError as error:
+                place = params.read(self.profile_file).place(("models", name, "weights"))
+                raise UserError(error.what, where=place, remedy=error.remedy) from None
         largest, available = max(self.profile.grid.sizes), len(self.dataset.splits.train)
         if largest > available:
             raise UserError(

@@ -35,7 +35,9 @@ class EncoderParams(Params):
     temperature: Annotated[float, Field(gt=0, le=100)] = 0.05  # cosine: 1 / scale at the start
     scale: Annotated[float, Field(gt=0, le=1e4)] = 1.0  # dot: constant factor of the score
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    precision: Literal["float32", "bfloat16"] = "float32"  # of the forward pass; weights stay float32
+    precision: Literal["float32", "bfloat16"] = (
+        "float32"  # of the forward pass; weights stay float32
+    )
 
 
 class Encoder(nn.Module):
@@ -113,7 +115,9 @@ def save(encoder: Encoder, path: Path) -> None:
     from safetensors.torch import save_file
 
     temporary = path.with_name(f".{path.name}")
-    save_file({k: v.detach().cpu().contiguous() for k, v in encoder.state_dict().items()}, temporary)
+    save_file(
+        {k: v.detach().cpu().contiguous() for k, v in encoder.state_dict().items()}, temporary
+    )
     temporary.replace(path)
 
 

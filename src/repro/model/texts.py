@@ -49,7 +49,10 @@ class Texts:
         order = np.argsort(lengths, kind="stable")
         found, start = [], 0
         for end in range(1, len(order) + 1):
-            full = end < len(order) and lengths[order[end]] * (end + 1 - start) > self.params.chunk_tokens
+            full = (
+                end < len(order)
+                and lengths[order[end]] * (end + 1 - start) > self.params.chunk_tokens
+            )
             if full or end == len(order):
                 rows = order[start:end]
                 found.append(self._chunk(rows, lengths[rows], queries, passages))
