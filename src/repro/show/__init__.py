@@ -1,0 +1,1 @@
+"""Show: tables and answers in; figures, sentences and verdicts out."""

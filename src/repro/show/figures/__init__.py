@@ -1,0 +1,1 @@
+"""The figures of the notebooks, one module a notebook; each function returns a `Drawing`."""
