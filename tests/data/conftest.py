@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from repro.data.dataset import Dataset, load_dataset_params, prepare
 from repro.store import Store
 

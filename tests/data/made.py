@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from repro.data.collection import Collection, Records, assemble
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+from repro.data.collection import Collection, Records, assemble
 
 
 def collect(
@@ -25,13 +26,13 @@ def collect(
 
 
 def random_collection(seed: int, n_queries: int, n_passages: int, n_pairs: int) -> Collection:
-    """Random judgements between random texts, in three groups; some passages have none."""
+    """Random judgements between random texts, in sixty groups; some passages have none."""
     random = np.random.default_rng(seed)
     pairs = random.integers([0, 0], [n_queries, n_passages], size=(n_pairs, 2)).tolist()
     texts = [" ".join(f"w{word}" for word in random.integers(0, 40, 6)) for _ in range(n_passages)]
     records = Records(
         queries=[(f"q{i}", f"query {i % max(n_queries - 2, 1)}") for i in range(n_queries)],
-        passages=[(f"p{i}", text, f"g{i % 3}") for i, text in enumerate(texts)],
+        passages=[(f"p{i}", text, f"g{i % 60}") for i, text in enumerate(texts)],
         judgements=[(f"q{query}", f"p{passage}") for query, passage in pairs],
     )
     return assemble("random", "en", records)

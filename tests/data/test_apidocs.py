@@ -6,6 +6,7 @@ import importlib.metadata
 import sys
 
 import pytest
+
 from repro.data.dataset import Dataset
 from repro.data.sources.apidocs import ApidocsParams, split
 from repro.params import UserError

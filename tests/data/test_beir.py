@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pydantic import ValidationError
+
 from repro.data.collection import Collection, assemble
 from repro.data.sources.beir import BeirParams
 from repro.params import UserError

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from made import collect
+
 from repro.data.collection import Collection, Records, assemble
 
 

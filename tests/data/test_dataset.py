@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from repro.data import dataset as module
 from repro.data.dataset import (
     DatasetParams,

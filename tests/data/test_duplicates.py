@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from made import collect
 from pydantic import ValidationError
+
 from repro.data.dataset import Dataset
 from repro.data.duplicates import DuplicatesParams, remove_duplicates, summary
 from repro.data.similarity import near_texts

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from made import collect, random_collection
+
 from repro.data.dataset import Dataset
 from repro.data.negatives import Judgements, NegativesParams, draw_negatives, forbidden
 from repro.params import UserError

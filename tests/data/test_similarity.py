@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
+
 from repro.data import similarity
 from repro.data.similarity import near_texts, shingles
 from repro.data.text import words

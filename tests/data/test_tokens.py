@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made import collect, word_tokenizer
+from tokenizers import Tokenizer
+
 from repro.data import tokens
 from repro.data.collection import Collection
 from repro.data.dataset import Dataset
@@ -14,7 +16,6 @@ from repro.data.text import words
 from repro.data.tokens import Tokens, TokenTable, tokenise, write_table
 from repro.params import UserError
 from repro.store import Store
-from tokenizers import Tokenizer
 
 CLS, SEP, PAD = 2, 3, 0
 
