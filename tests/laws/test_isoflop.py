@@ -71,7 +71,9 @@ def test_besiroglu_allocation_and_hoffmanns_is_not_an_optimum() -> None:
     there = {name: float(value) for name, value in HOFFMANN.items()}
     held = fit("additive_floor", table, delta=1e-3, fixed=there)
     assert held.cost == pytest.approx(0.00123, abs=5e-6)
-    rounded = dict(zip("A B E alpha beta".split(), (406.4, 410.7, 1.69, 0.34, 0.28), strict=True))
+    rounded = dict(
+        zip(["A", "B", "E", "alpha", "beta"], (406.4, 410.7, 1.69, 0.34, 0.28), strict=True)
+    )
     coarse = fit("additive_floor", table, delta=1e-3, fixed=rounded)
     assert coarse.cost == pytest.approx(0.00412, abs=5e-6)  # rounding triples the objective
     below = local_optimum("additive_floor", table, there, delta=1e-3)

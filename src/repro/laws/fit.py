@@ -171,15 +171,21 @@ class Fit:
     @cached_property
     def printed_covariance(self) -> Array:
         """Covariance of the printed parameters, constants as logarithms."""
+        return np.asarray(self.printed_slope @ self.covariance @ self.printed_slope.T)
 
-        def printed(theta: Array) -> Array:
-            return log_constants(self.form.shape, to_natural(self.form.shape, theta, self.centre))
-
+    @cached_property
+    def printed_slope(self) -> Array:
+        """d printed parameters (constants as logarithms) / d internal coordinates, (P, P)."""
         step = 1e-5 * np.maximum(np.abs(self.theta), 1e-2)
-        up = printed(self.theta[:, None] + np.diag(step))
-        down = printed(self.theta[:, None] - np.diag(step))
-        slope = (up - down) / (2 * step)
-        return np.asarray(slope @ self.covariance @ slope.T)
+        shifted = np.concatenate([np.diag(step), -np.diag(step)], axis=1)
+        theta = self.theta[:, None] + shifted
+        natural = to_natural(self.form.shape, theta, self.centre)
+        up, down = np.split(log_constants(self.form.shape, natural), 2, axis=1)
+        return np.asarray((up - down) / (2 * step))
+
+    def jacobian(self, table: Table) -> Array:
+        """d log-prediction / d internal coordinates at the rows of `table`, (P, M)."""
+        return self._at(None, None, table.columns)[1]
 
     @cached_property
     def correlation(self) -> Array:

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from repro.laws.effects import dummies
 from repro.laws.fit import Fit, fit
 from repro.laws.forms import Form, form
 from repro.laws.shapes import Array
@@ -189,7 +190,7 @@ def interaction_test(table: Table, level: float = 0.95) -> Interaction:
     """
     means = table.take(table.bound == 0).means()
     n, d = np.log(_column(means, "n")), np.log(_column(means, "d"))
-    design = np.column_stack([_dummies(n), _dummies(d)[:, 1:], (n - n.mean()) * (d - d.mean())])
+    design = np.column_stack([dummies(n), dummies(d)[:, 1:], (n - n.mean()) * (d - d.mean())])
     rank = np.linalg.matrix_rank(design)
     df = len(n) - rank
     if rank < design.shape[1] or df < 1:
@@ -292,10 +293,6 @@ def _column(table: Table, name: str) -> Array:
             f"the table has no column {name!r}", remedy=f"it has {', '.join(table.columns)}"
         )
     return table.columns[name]
-
-
-def _dummies(values: Array) -> Array:
-    return (values[:, None] == np.unique(values)[None]).astype(float)
 
 
 def _deviance(fitted: Fit) -> float:

@@ -80,76 +80,76 @@ class PowerSum(Shape):
             out[variable] = value
         return out
 
-    def _shares(
-        self, theta: Array, logs: Mapping[str, Array]
-    ) -> tuple[Array, list[Array], list[Array]]:
-        """Log-prediction (B, M); each term's share of it; d log-prediction / d coefficient."""
-        values = []
+    def _terms(self, theta: Array, logs: Mapping[str, Array]) -> tuple[Array, list[Array]]:
+        """Prediction (B, M) and each term's slope in its coefficient, (B, M)."""
+        shape = (theta.shape[1], next(iter(logs.values())).shape[-1])
+        total, slopes = np.zeros(shape), []
         for term in self.terms:
             coefficient = theta[self._index[term.coefficient]][:, None]
-            if not term.powers:
-                values.append((coefficient if term.linear else np.exp(coefficient), None))
+            if not term.powers and term.linear:
+                total += coefficient
+                slopes.append(np.ones((1, 1)))
                 continue
-            exponent = 0.0 if term.linear else coefficient
+            slope = np.broadcast_to(0.0 if term.linear else coefficient, shape)
             for variable, name, sign in term.powers:
-                exponent = exponent + sign * theta[self._index[name]][:, None] * logs[variable]
-            power = np.exp(np.clip(exponent, -EXP_LIMIT, EXP_LIMIT))
-            values.append((coefficient * power, power) if term.linear else (power, None))
-        total = sum((v for v, _ in values), np.zeros((theta.shape[1], 1)))
-        if total.shape[1] == 1:
-            total = np.broadcast_to(total, (theta.shape[1], len(next(iter(logs.values())))))
-        inverse = 1.0 / np.maximum(total, 1e-300)
-        shares = [value * inverse for value, _ in values]
-        slopes = []
-        for term, (_, power), share in zip(self.terms, values, shares, strict=True):
-            if not term.linear:
-                slopes.append(share)
-            else:
-                slopes.append(inverse if power is None else power * inverse)
-        return np.log(np.maximum(total, 1e-300)), shares, slopes
+                slope = slope + (sign * theta[self._index[name]])[:, None] * logs[variable]
+            if term.powers:
+                np.minimum(slope, EXP_LIMIT, out=slope)
+            slope = np.exp(slope)
+            total += coefficient * slope if term.linear else slope
+            slopes.append(slope)
+        return total, slopes
 
     def evaluate(self, theta: Array, x: Variables) -> tuple[Array, Array]:
         logs = self._shifted(theta, x)
-        value, shares, slopes = self._shares(theta, logs)
-        jacobian = np.zeros((len(theta), *value.shape))
-        for term, share, slope in zip(self.terms, shares, slopes, strict=True):
-            jacobian[self._index[term.coefficient]] = slope
-            for variable, name, sign in term.powers:
-                jacobian[self._index[name]] += share * (sign * logs[variable])
-                if variable in self.shifts:
-                    elasticity = share * (sign * theta[self._index[name]][:, None])
-                    jacobian[self._index[self.shifts[variable]]] += elasticity / np.exp(
-                        logs[variable]
-                    )
-        return value, jacobian
-
-    def second(self, theta: Array, x: Variables, jacobian: Array, psi: Array) -> Array:
-        if self.shifts:
-            return super().second(theta, x, jacobian, psi)
-        _, shares, slopes = self._shares(theta, x)
-        out = np.zeros((len(theta), len(theta), theta.shape[1]))
-        for term, share, slope in zip(self.terms, shares, slopes, strict=True):
+        total, slopes = self._terms(theta, logs)
+        total = np.maximum(total, 1e-300, out=total)
+        inverse = 1.0 / total
+        jacobian = np.empty((len(theta), *total.shape))
+        filled: set[str] = set()
+        for term, slope in zip(self.terms, slopes, strict=True):
             c = self._index[term.coefficient]
-            weighted_share, weighted_slope = psi * share, psi * slope
+            np.multiply(slope, inverse, out=jacobian[c])
+            share = jacobian[c] * theta[c][:, None] if term.linear else jacobian[c]
+            for variable, name, sign in term.powers:
+                self._add(jacobian, filled, name, share, sign * logs[variable])
+                if variable in self.shifts:
+                    elasticity = (sign * theta[self._index[name]])[:, None] / np.exp(logs[variable])
+                    self._add(jacobian, filled, self.shifts[variable], share, elasticity)
+        return np.log(total), jacobian
+
+    def _add(
+        self, jacobian: Array, filled: set[str], name: str, share: Array, factor: Array
+    ) -> None:
+        """Add share x factor to a row of the Jacobian, or fill it where it is still empty."""
+        row = jacobian[self._index[name]]
+        if name in filled:
+            row += share * factor
+        else:
+            np.multiply(share, factor, out=row)
+            filled.add(name)
+
+    def bending(
+        self, theta: Array, x: Variables, jacobian: Array, psi: Array
+    ) -> tuple[Array, bool]:
+        if self.shifts:
+            return super().bending(theta, x, jacobian, psi)
+        out = np.zeros((len(theta), len(theta), theta.shape[1]))
+        for term in self.terms:
+            c = self._index[term.coefficient]
+            slope = psi * jacobian[c]  # d log-prediction / d coefficient
+            share = slope * theta[c][:, None] if term.linear else slope
             if not term.linear:
-                out[c, c] += weighted_share.sum(axis=1)
+                out[c, c] += share.sum(axis=1)
             for variable, name, sign in term.powers:
                 e = self._index[name]
-                cross = weighted_slope @ (sign * x[variable])
+                cross = slope @ (sign * x[variable])
                 out[c, e] += cross
                 out[e, c] += cross
                 for other, other_name, other_sign in term.powers:
-                    out[e, self._index[other_name]] += weighted_share @ (
-                        sign * other_sign * x[variable] * x[other]
-                    )
-        for p in range(len(theta)):
-            weighted = psi * jacobian[p]
-            for q in range(p, len(theta)):
-                both = np.einsum("bm,bm->b", weighted, jacobian[q])
-                out[p, q] -= both
-                if q != p:
-                    out[q, p] -= both
-        return out
+                    both = sign * other_sign * x[variable] * x[other]
+                    out[e, self._index[other_name]] += share @ both
+        return out, True
 
     def guess(self, draws: Array, x: Variables, y: Array, weights: Array) -> Array:
         """Exponents and shifts as drawn; the coefficients by non-negative least squares."""

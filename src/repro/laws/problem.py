@@ -47,9 +47,12 @@ class Problem:
         shape = self.form.shape
         if isinstance(shape, PowerSum):
             theta = to_internal(shape, np.maximum(natural, 1e-300), self.centre)
-            return self._with_known(
-                shape.resolve(theta, self.x, self.target.y, self.target.weights)
-            )
+            # Starts that differ only in constants that are re-solved are one start: solve it once.
+            coefficients = [self.form.names.index(term.coefficient) for term in shape.terms]
+            others = np.delete(theta, coefficients, axis=0)
+            _, first, every = np.unique(others, axis=1, return_index=True, return_inverse=True)
+            solved = shape.resolve(theta[:, first], self.x, self.target.y, self.target.weights)
+            return self._with_known(solved[:, every.ravel()])
         return self._with_known(to_internal(shape, natural, self.centre))
 
     def optimise(self, theta: Array, keep: int | None = None) -> Solution:
@@ -59,6 +62,9 @@ class Problem:
         the cost nearly a sum of absolute values, full of kinks: two routes are tried, straight down,
         and first with a wide delta.  Without `keep`, the better route of each start is returned.
         """
+        if keep is not None:
+            _, first = np.unique(theta, axis=1, return_index=True)
+            theta = theta[:, np.sort(first)]
         routes = [self.target.delta, *([_WIDE] if self.target.delta < _WIDE else [])]
         found = []
         for delta in routes:
@@ -79,7 +85,7 @@ class Problem:
 
     def continued(self, theta: Array, target: Target) -> Solution:
         """The optimum of each problem of `target`, from a start that is already near."""
-        return self._solve(theta, target, target.delta)
+        return self._solve(theta, target, target.delta, warm=True, tolerance=1e-11)
 
     def _solve(self, theta: Array, target: Target, delta: float, **options: Any) -> Solution:
         wide = Target(target.y, target.weights, target.bound, max(delta, target.delta))

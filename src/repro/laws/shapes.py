@@ -68,9 +68,17 @@ class Shape:
         raise NotImplementedError
 
     def second(self, theta: Array, x: Variables, jacobian: Array, psi: Array) -> Array:
-        """Sum over points of psi (B, M) times the Hessian of the log-prediction: (P, P, B).
+        """Sum over points of psi (B, M) times the Hessian of the log-prediction: (P, P, B)."""
+        bent, partial = self.bending(theta, x, jacobian, psi)
+        return bent - gram(jacobian, psi) if partial else bent
 
-        Here by central differences of the analytic Jacobian; `PowerSum` has it in closed form.
+    def bending(
+        self, theta: Array, x: Variables, jacobian: Array, psi: Array
+    ) -> tuple[Array, bool]:
+        """What `second` is made of: (P, P, B), and whether - sum psi J J' is still to be added.
+
+        Here by central differences of the analytic Jacobian; `PowerSum` has it in closed form,
+        of the prediction instead of its logarithm, which saves a pass over the points.
         """
         size = len(theta)
         out = np.empty((size, size, theta.shape[1]))
@@ -81,7 +89,7 @@ class Shape:
             down[q] -= step
             difference = self.evaluate(up, x)[1] - self.evaluate(down, x)[1]
             out[:, q] = np.einsum("pbm,bm->pb", difference, psi) / (up[q] - down[q])
-        return (out + out.swapaxes(0, 1)) / 2
+        return (out + out.swapaxes(0, 1)) / 2, False
 
     def guess(self, draws: Array, x: Variables, y: Array, weights: Array) -> Array:
         """Starting points (P, B) from uniform draws (P, B): each within its parameter's range."""
@@ -236,4 +244,15 @@ def log_constants(shape: Shape, natural: Array) -> Array:
     for i, parameter in enumerate(shape.parameters):
         if parameter.kind in LOGGED:
             out[i] = np.log(np.maximum(natural[i], 1e-300))
+    return out
+
+
+def gram(jacobian: Array, weights: Array) -> Array:
+    """Sum over points of weight (B, M) x outer product of the Jacobian (P, B, M): (P, P, B)."""
+    size = len(jacobian)
+    out = np.empty((size, size, jacobian.shape[1]))
+    for p in range(size):
+        weighted = jacobian[p] * weights
+        for q in range(p, size):
+            out[p, q] = out[q, p] = np.einsum("bm,bm->b", weighted, jacobian[q])
     return out

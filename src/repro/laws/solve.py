@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.laws.shapes import Array, Shape, Variables
+from repro.laws.shapes import Array, Shape, Variables, gram
 
-_BLOCK = 1 << 15  # numbers in a block's (B, M) arrays: stays within a second-level cache
+Rows = slice | NDArray[np.intp] | NDArray[np.bool_]
+_BLOCK = 1 << 16  # numbers in a block's (B, M) arrays: stays within a second-level cache
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,13 @@ class Target:
         weights = self.weights if self.weights.ndim == 1 else self.weights[index]
         return Target(y, weights, self.bound, self.delta)
 
+    def replace(self, index: NDArray[np.intp], other: Target) -> None:
+        """Put the problems of `other` in the place of those in `index`."""
+        if self.y.ndim == 2:
+            self.y[index] = other.y
+        if self.weights.ndim == 2:
+            self.weights[index] = other.weights
+
     def residuals(self, value: Array) -> Array:
         """Prediction minus response (B, M), zero where a bound is respected."""
         r = value - self.y
@@ -45,12 +53,16 @@ class Target:
             r = np.where((self.bound > 0) & (r < 0) | (self.bound < 0) & (r > 0), 0.0, r)
         return r
 
-    def cost(self, r: Array) -> Array:
-        """Sum over points of weight x Huber(r): (B,)."""
+    def penalty(self, r: Array) -> tuple[Array, Array]:
+        """Sum over points of weight x Huber(r), (B,), and its slope in each residual, (B, M)."""
         if np.isinf(self.delta):
-            return 0.5 * _dot(self.weights, r * r)
-        clipped = np.clip(r, -self.delta, self.delta)
-        return _dot(self.weights, clipped * (r - 0.5 * clipped))
+            psi = self.weights * r
+            return 0.5 * np.einsum("bm,bm->b", psi, r), psi
+        clipped = np.minimum(np.maximum(r, -self.delta), self.delta)
+        psi = self.weights * clipped
+        clipped *= -0.5
+        clipped += r
+        return np.einsum("bm,bm->b", psi, clipped), psi
 
 
 @dataclass(frozen=True)
@@ -96,32 +108,20 @@ def solve(
     frozen: NDArray[np.bool_] | None = None,
     max_steps: int = 200,
     tolerance: float = 1e-13,
+    warm: bool = False,
 ) -> Solution:
     """The local minimum reached from each column of theta (P, B); columns are independent problems.
 
     bounds: lower and upper (P,), internal coordinates.  frozen (P,) or (P, B): coordinates that
     stay. `tolerance`: stop where a step promises a relative decrease of the cost below it.
     """
-    size, batch = theta.shape
-    hold = np.zeros((size, batch), dtype=bool)
-    if frozen is not None:
-        hold |= frozen if frozen.ndim == 2 else frozen[:, None]
-    out = np.array(theta, dtype=float)
-    cost, gradient = np.empty(batch), np.empty(batch)
-    steps = np.zeros(batch, dtype=np.intp)
-    width = max(8, _BLOCK // max(1, target.y.shape[-1]))
-    low, high = bounds[0][:, None], bounds[1][:, None]
-    for start in range(0, batch, width):
-        rows = np.arange(start, min(start + width, batch))
-        block = _Block(shape, x, target.rows(rows), out[:, rows], hold[:, rows], low, high)
-        block.run(max_steps, tolerance)
-        out[:, rows], cost[rows], gradient[rows] = block.theta, block.cost, block.gradient
-        steps[rows] = block.steps
-    return Solution(out, cost, gradient, steps)
+    pool = _Pool(shape, x, target, theta, frozen, bounds)
+    pool.run(max_steps, tolerance, warm)
+    return Solution(pool.theta, pool.cost, pool.gradient, pool.steps)
 
 
-class _Block:
-    """The state of one block of problems while it is being solved."""
+class _Pool:
+    """All problems, a block of which is alive: those that converge make room for the next."""
 
     def __init__(
         self,
@@ -129,118 +129,191 @@ class _Block:
         x: Variables,
         target: Target,
         theta: Array,
-        hold: NDArray[np.bool_],
-        low: Array,
-        high: Array,
+        frozen: NDArray[np.bool_] | None,
+        bounds: tuple[Array, Array],
     ) -> None:
         self.shape, self.x, self.target = shape, x, target
-        self.hold, self.low, self.high = hold, low, high
+        self.low, self.high = bounds[0][:, None], bounds[1][:, None]
+        self.hold = np.zeros(theta.shape, dtype=bool)
+        if frozen is not None:
+            self.hold |= frozen if frozen.ndim == 2 else frozen[:, None]
         # A frozen coordinate may stand outside the bounds: a known value is taken as it is.
-        self.theta = np.where(hold, theta, np.clip(theta, low, high))
+        self.theta = np.where(self.hold, theta, np.clip(theta, self.low, self.high))
         batch = theta.shape[1]
-        self.cost = np.full(batch, np.inf)
-        self.gradient = np.full(batch, np.inf)
+        self.cost, self.gradient = np.full(batch, np.inf), np.full(batch, np.inf)
         self.steps = np.zeros(batch, dtype=np.intp)
 
-    def run(self, max_steps: int, tolerance: float) -> None:
-        """Iterate until every problem has converged, or `max_steps`."""
-        live = np.arange(self.theta.shape[1])
-        theta, hold, target = self.theta.copy(), self.hold, self.target
-        damping = np.full(len(live), 1e-3)
-        value, jacobian = self.shape.evaluate(theta, self.x)
+    def run(self, max_steps: int, tolerance: float, warm: bool) -> None:
+        """Step every problem until it has converged, or `max_steps` times."""
+        batch = self.theta.shape[1]
+        width = max(8, _BLOCK // max(1, self.target.y.shape[-1]))
+        block = _Block(self, np.arange(min(width, batch)), warm)
+        waiting = len(block.index)
+        while True:
+            done = block.step(max_steps, tolerance)
+            # Refilling copies the block: wait until a twelfth of it has finished.
+            if not done.all() and np.count_nonzero(done) < len(done) // 12:
+                continue
+            block.store(done)
+            fresh = np.arange(waiting, min(waiting + np.count_nonzero(done), batch))
+            waiting += len(fresh)
+            if done.all() and not len(fresh):
+                return
+            block = block.refilled(done.copy(), _Block(self, fresh, warm))
+
+
+class _Block:
+    """The state of the problems that are being solved; all arrays have them as (last or only) axis B."""
+
+    def __init__(self, pool: _Pool, index: NDArray[np.intp], warm: bool) -> None:
+        self.pool, self.index = pool, index
+        self.theta, self.hold = pool.theta[:, index], pool.hold[:, index]
+        self.target = pool.target.rows(index)
+        value, self.jacobian = pool.shape.evaluate(self.theta, pool.x)
+        self.r = self.target.residuals(value)
+        self.cost, self.psi = self.target.penalty(self.r)
+        self.damping = np.full(len(index), 1e-3)
+        self.near = np.full(len(index), warm)
+        self.stalls = np.zeros(len(index), dtype=np.intp)
+        self.steps = np.zeros(len(index), dtype=np.intp)
+        self.gradient = np.full(len(index), np.inf)
+        self.done = np.zeros(len(index), dtype=bool)
+
+    def step(self, max_steps: int, tolerance: float) -> NDArray[np.bool_]:
+        """One damped step of each problem, taken where it lowers the cost; which have finished."""
+        pool, target = self.pool, self.target
+        exact = (self.near & np.isfinite(target.delta)) | (self.steps >= 40)
+        gradient = np.einsum("pbm,bm->pb", self.jacobian, self.psi)
+        hessian = _hessian(self, exact)
+        pinned = self.hold | (self.theta <= pool.low) & (gradient > 0)
+        pinned |= (self.theta >= pool.high) & (gradient < 0)
+        free = np.where(pinned, 0.0, gradient)
+        move, positive = _newton(hessian, free, self.damping, pinned)
+        wrong = exact & ~positive
+        if wrong.any():
+            hessian[:, :, wrong] = gram(self.jacobian[:, wrong], _reweighted(self, wrong))
+            move[:, wrong], _ = _newton(
+                hessian[:, :, wrong], free[:, wrong], self.damping[wrong], pinned[:, wrong]
+            )
+        trial = np.where(self.hold, self.theta, np.clip(self.theta - move, pool.low, pool.high))
+        value, jacobian = pool.shape.evaluate(trial, pool.x)
         r = target.residuals(value)
-        cost = target.cost(r)
-        near = np.zeros(len(live), dtype=bool)
-        stalls = np.zeros(len(live), dtype=np.intp)
-        for step_number in range(1, max_steps + 1):
-            exact = (np.isfinite(target.delta) and near.mean() > 0.5) or step_number > 40
-            gradient, hessian = _system(self.shape, theta, self.x, target, jacobian, r, exact)
-            pinned = (
-                hold | (theta <= self.low) & (gradient > 0) | (theta >= self.high) & (gradient < 0)
-            )
-            diagonal = np.einsum("ppb->pb", hessian).copy()
-            move = _newton(hessian, gradient, damping, pinned)
-            trial = np.where(hold, theta, np.clip(theta - move, self.low, self.high))
-            new_value, new_jacobian = self.shape.evaluate(trial, self.x)
-            new_r = target.residuals(new_value)
-            new_cost = target.cost(new_r)
-            free = np.where(pinned, 0.0, gradient)
-            promised = np.abs(np.einsum("pb,pb->b", free, move))
-            better = new_cost < cost
-            gain = np.where(better, (cost - new_cost) / np.maximum(cost, 1e-300), 0.0)
-            near = np.where(better, gain < 0.1, near)
-            scaled = np.abs(free / np.sqrt(np.maximum(diagonal, 1e-300))).max(axis=0)
-            stalls = np.where(better & (gain > 1e-12), 0, stalls + 1)
-            floor = 1e-30 * np.maximum(1.0, _total(target.weights))
-            done = (
-                (promised <= tolerance * cost) | (cost <= floor) | (damping > 1e8) | (stalls >= 12)
-            )
-            damping = np.where(better, np.maximum(damping * 0.1, 1e-12), damping * 8.0)
-            take = better & ~done
-            theta = np.where(better, trial, theta)
-            cost = np.where(better, new_cost, cost)
-            if take.any() or better.any():
-                jacobian = np.where(better[:, None], new_jacobian, jacobian)
-                r = np.where(better[:, None], new_r, r)
-            self.steps[live] = step_number
-            if done.any() or step_number == max_steps:
-                self.theta[:, live], self.cost[live], self.gradient[live] = theta, cost, scaled
-                if done.all():
-                    return
-                keep = np.flatnonzero(~done)
-                if len(keep) < len(live):
-                    live, theta, hold = live[keep], theta[:, keep], hold[:, keep]
-                    target = target.rows(keep)
-                    jacobian, r, cost = jacobian[:, keep], r[keep], cost[keep]
-                    damping, near, stalls = damping[keep], near[keep], stalls[keep]
+        cost, psi = target.penalty(r)
+        better = (cost < self.cost) & ~self.done
+        gain = np.where(better, (self.cost - cost) / np.maximum(self.cost, 1e-300), 0.0)
+        diagonal = np.maximum(np.einsum("ppb->pb", hessian), 1e-300)
+        self.gradient = np.where(
+            self.done, self.gradient, np.abs(free / np.sqrt(diagonal)).max(axis=0)
+        )
+        # Where exact steps meet no convex bowl, a re-weighted step follows.
+        self.near = np.where(better, gain < 0.1, self.near) & ~wrong
+        self.stalls = np.where(gain > 1e-12, 0, self.stalls + 1)
+        self.steps += ~self.done
+        promised = np.abs((free * move).sum(axis=0))
+        floor = 1e-30 * np.maximum(1.0, target.weights.sum(axis=-1))
+        self.done |= (promised <= tolerance * self.cost) | (self.cost <= floor)
+        self.done |= (self.damping > 1e8) | (self.stalls >= 12) | (self.steps >= max_steps)
+        self.damping = np.where(better, np.maximum(self.damping * 0.1, 1e-12), self.damping * 8.0)
+        stay = np.flatnonzero(~better)  # few: put their old state back
+        for name, new in (("theta", trial), ("jacobian", jacobian)):
+            new[:, stay] = getattr(self, name)[:, stay]
+            setattr(self, name, new)
+        for name, new in (("cost", cost), ("r", r), ("psi", psi)):
+            new[stay] = getattr(self, name)[stay]
+            setattr(self, name, new)
+        return self.done
+
+    def store(self, rows: NDArray[np.bool_]) -> None:
+        """Write the given problems back to the pool."""
+        to = self.index[rows]
+        self.pool.theta[:, to], self.pool.cost[to] = self.theta[:, rows], self.cost[rows]
+        self.pool.gradient[to], self.pool.steps[to] = self.gradient[rows], self.steps[rows]
+
+    def refilled(self, done: NDArray[np.bool_], fresh: _Block) -> _Block:
+        """A block in which the problems of `fresh` take the place of those that are `done`."""
+        first = (
+            "index",
+            "r",
+            "psi",
+            "cost",
+            "damping",
+            "near",
+            "stalls",
+            "steps",
+            "gradient",
+            "done",
+        )
+        last = ("theta", "hold", "jacobian")
+        if len(fresh.index) == np.count_nonzero(done):
+            rows = np.flatnonzero(done)
+            for name in first:
+                getattr(self, name)[rows] = getattr(fresh, name)
+            for name in last:
+                getattr(self, name)[:, rows] = getattr(fresh, name)
+            self.target.replace(rows, fresh.target)
+            return self
+        for name in first:
+            both = [getattr(self, name)[~done], getattr(fresh, name)]
+            setattr(fresh, name, np.concatenate(both))
+        for name in last:
+            both = [getattr(self, name)[:, ~done], getattr(fresh, name)]
+            setattr(fresh, name, np.concatenate(both, axis=1))
+        fresh.target = self.pool.target.rows(fresh.index)
+        return fresh
 
 
-def _system(
-    shape: Shape, theta: Array, x: Variables, target: Target, jacobian: Array, r: Array, exact: bool
-) -> tuple[Array, Array]:
-    """Gradient (P, B) and Hessian (P, P, B): exact where positive definite, else re-weighted."""
-    weights = target.weights
-    if target.bound.any():  # a bound that is respected has neither slope nor curvature
-        weights = weights * ((target.bound == 0) | (r != 0))
-    if np.isinf(target.delta):
-        psi = weights * r
-        inside = scaled = np.broadcast_to(weights, r.shape)
-    else:
-        size = np.abs(r)
-        psi = weights * np.clip(r, -target.delta, target.delta)
-        inside = weights * (size <= target.delta)
-        scaled = weights * (target.delta / np.maximum(size, target.delta))
-    gradient = np.einsum("pbm,bm->pb", jacobian, psi)
-    if not exact:
-        return gradient, _gram(jacobian, scaled)
-    hessian = _gram(jacobian, inside) + shape.second(theta, x, jacobian, psi)
-    bad = ~_positive(hessian)
-    if bad.any():
-        hessian[:, :, bad] = _gram(jacobian[:, bad], scaled[bad])
-    return gradient, hessian
-
-
-def _gram(jacobian: Array, weights: Array) -> Array:
-    """Sum over points of weight x outer product of the Jacobian: (P, P, B)."""
-    size = len(jacobian)
-    out = np.empty((size, size, jacobian.shape[1]))
-    for p in range(size):
-        weighted = jacobian[p] * weights
-        for q in range(p, size):
-            out[p, q] = out[q, p] = np.einsum("bm,bm->b", weighted, jacobian[q])
+def _hessian(block: _Block, exact: NDArray[np.bool_]) -> Array:
+    """(P, P, B): exact for the problems in `exact` (B,), else Gauss-Newton, re-weighted for Huber."""
+    delta, weights = block.target.delta, block.target.weights
+    if not exact.any():
+        return gram(block.jacobian, _reweighted(block, slice(None)))
+    load = np.array(_reweighted(block, slice(None))) if not exact.all() else np.empty_like(block.r)
+    rows: Rows = slice(None) if exact.all() else np.flatnonzero(exact)
+    own = weights if weights.ndim == 1 else weights[rows]
+    curved = own * (np.abs(block.r[rows]) <= delta)
+    if block.target.bound.any():
+        curved = curved * ((block.target.bound == 0) | (block.r[rows] != 0))
+    pool = block.pool
+    bent, partial = pool.shape.bending(
+        block.theta[:, rows], pool.x, block.jacobian[:, rows], block.psi[rows]
+    )
+    if partial:
+        curved -= block.psi[rows]
+    load[rows] = curved
+    out = gram(block.jacobian, load)
+    out[:, :, rows] += bent
     return out
 
 
-def _newton(hessian: Array, gradient: Array, damping: Array, pinned: NDArray[np.bool_]) -> Array:
-    """The damped step (P, B); pinned coordinates do not move."""
+def _reweighted(block: _Block, rows: Rows) -> Array:
+    """Weights (B, M) of Gauss-Newton: psi / r, the curvature of a parabola that touches Huber's."""
+    target, r = block.target, block.r[rows]
+    weights = target.weights if target.weights.ndim == 1 else target.weights[rows]
+    if target.bound.any():  # a bound that is respected has neither slope nor curvature
+        weights = weights * ((target.bound == 0) | (r != 0))
+    if np.isinf(target.delta):
+        return np.broadcast_to(weights, r.shape)
+    return weights * (target.delta / np.maximum(np.abs(r), target.delta))
+
+
+def _newton(
+    hessian: Array, gradient: Array, damping: Array, pinned: NDArray[np.bool_]
+) -> tuple[Array, NDArray[np.bool_]]:
+    """The damped step (P, B), and where the damped matrix is safely positive definite (B,).
+
+    Pinned coordinates (gradient 0) do not move.
+    """
     h = hessian.copy()
     size = len(h)
-    g = np.where(pinned, 0.0, gradient)
+    g = gradient.copy()
     for p in range(size):
         h[p, :, pinned[p]] = 0.0
         h[:, p, pinned[p]] = 0.0
         h[p, p] = np.where(pinned[p], 1.0, h[p, p] * (1.0 + damping) + 1e-18)
     lower, pivots = _factor(h)
+    positive = np.ones(h.shape[2], dtype=bool)
+    for p, pivot in enumerate(pivots):
+        positive &= pivot > 1e-12 * np.abs(h[p, p])
     for p in range(size):  # forward, diagonal, backward substitution
         for k in range(p):
             g[p] = g[p] - lower[p][k] * g[k]
@@ -249,7 +322,7 @@ def _newton(hessian: Array, gradient: Array, damping: Array, pinned: NDArray[np.
     for p in reversed(range(size)):
         for k in range(p + 1, size):
             g[p] = g[p] - lower[k][p] * g[k]
-    return g
+    return g, positive
 
 
 def _factor(h: Array) -> tuple[list[list[Array]], list[Array]]:
@@ -270,20 +343,3 @@ def _factor(h: Array) -> tuple[list[list[Array]], list[Array]]:
                 entry = entry - lower[i][k] * lower[j][k] * pivots[k]
             lower[i].append(entry / safe)
     return lower, pivots
-
-
-def _positive(h: Array) -> NDArray[np.bool_]:
-    """Which of the matrices h (P, P, B) are safely positive definite: (B,)."""
-    _, pivots = _factor(h)
-    good = np.ones(h.shape[2], dtype=bool)
-    for p, pivot in enumerate(pivots):
-        good &= pivot > 1e-12 * np.abs(h[p, p])
-    return good
-
-
-def _dot(weights: Array, values: Array) -> Array:
-    return values @ weights if weights.ndim == 1 else np.einsum("bm,bm->b", weights, values)
-
-
-def _total(weights: Array) -> Array:
-    return np.asarray(weights.sum(axis=-1))
