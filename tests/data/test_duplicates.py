@@ -8,7 +8,7 @@ from made import collect
 from pydantic import ValidationError
 
 from repro.data.dataset import Dataset
-from repro.data.duplicates import DuplicatesParams, remove_duplicates, summary
+from repro.data.duplicates import DuplicatesParams, components, remove_duplicates, summary
 from repro.data.similarity import near_texts
 
 LONG = "one two three four five six seven eight nine ten eleven twelve"
@@ -52,6 +52,21 @@ def test_a_passage_near_only_to_a_dropped_one_stays() -> None:
     whole = collect([("a", "a b c d"), ("b", "c d a x"), ("c", "c d x y")])
     left = remove_duplicates(whole, params).collection
     assert left.queries == ["a", "c"]  # b is near a; c is near b alone
+
+
+def test_a_twin_of_a_dropped_passage_goes_too() -> None:
+    params = DuplicatesParams(shingle_words=1, drop_jaccard=0.5)
+    whole = collect([("a", "a b c"), ("b", "c b x"), ("c", "x b c"), ("d", "x x y")])
+    left = remove_duplicates(whole, params).collection
+    assert left.queries == ["a", "d"]
+    assert left.dropped["passage near to an earlier one"] == 2
+    assert left.dropped["pair of a dropped passage"] == 2
+    assert left.dropped["query left without a pair"] == 2
+
+
+def test_links_that_come_hundreds_of_times_still_link() -> None:
+    links = np.repeat([[0, 1], [1, 2]], 256, axis=0)
+    assert components(links, 4).tolist() == [0, 0, 0, 1]
 
 
 def test_nothing_is_dropped_where_duplicates_are_kept_but_all_are_joined() -> None:

@@ -63,6 +63,15 @@ def test_a_text_shorter_than_a_run_counts_as_one_run() -> None:
     ]
 
 
+def test_long_runs_over_many_words_do_not_overflow() -> None:
+    random = np.random.default_rng(1)
+    many = [" ".join(f"w{word}" for word in random.integers(0, 50, 60)) for _ in range(40)]
+    many += [f"{text} end" for text in many]
+    sizes = shingles(many, 30).sum(axis=1)
+    assert sizes.tolist() == [len(grams(text, 30)) for text in many]
+    assert near_texts(many, 30, 0.9).pairs.tolist() == [[i, i + 40] for i in range(40)]
+
+
 def test_links_skip_what_is_not_among_the_chosen() -> None:
     near = near_texts(["a b", "a b", "a b", "c"], 2, 0.5)
     assert near.links().tolist() == [[0, 1], [0, 2]]

@@ -67,12 +67,14 @@ def remove_duplicates(collection: Collection, params: DuplicatesParams) -> Uniqu
         gone["pair with an identical query"] = int(later.sum())
         pair &= ~later
         passage = _still_paired(collection, pair)
+        gone["passage left without a pair"] = int((~passage).sum())
         same = passage & (first_of(start, among=passage) != np.arange(len(passage)))
         gone[f"passage with an identical start ({params.first_words} words)"] = int(same.sum())
         passage &= ~same
         close = _near_an_earlier(near.at_least(params.drop_jaccard), passage)
         gone["passage near to an earlier one"] = int(close.sum())
         passage &= ~close
+        pair &= _count_what_follows(collection, passage, pair, gone)
     links = near.links(among=passage)
     if not params.drop:
         links = np.concatenate([links, np.stack([start, np.arange(len(start))], axis=1)])
@@ -84,7 +86,7 @@ def remove_duplicates(collection: Collection, params: DuplicatesParams) -> Uniqu
 def components(links: np.ndarray, n: int) -> np.ndarray:
     """int32 [n]: the connected component of each of `n` things under `links` (int [n_links, 2])."""
     ends = (links[:, 0], links[:, 1])
-    graph = sparse.coo_array((np.ones(len(links), np.int8), ends), shape=(n, n))
+    graph = sparse.coo_array((np.ones(len(links), np.int32), ends), shape=(n, n))
     _, label = sparse.csgraph.connected_components(graph.tocsr(), directed=False)
     return label.astype(np.int32)
 
@@ -124,11 +126,23 @@ def _still_paired(collection: Collection, pair: np.ndarray) -> np.ndarray:
     return ~had | has
 
 
+def _count_what_follows(
+    collection: Collection, passage: np.ndarray, pair: np.ndarray, gone: dict[str, int]
+) -> np.ndarray:
+    """bool [n_pairs]: the pairs whose passage stays; counts the others, and queries left alone."""
+    stays = passage[collection.pairs[:, 1]]
+    gone["pair of a dropped passage"] = int((pair & ~stays).sum())
+    left = len(np.unique(collection.pairs[pair & stays, 0]))
+    gone["query left without a pair"] = len(collection.queries) - left
+    return stays
+
+
 def _near_an_earlier(near: Near, passage: np.ndarray) -> np.ndarray:
     """bool [n]: whether an earlier passage in `passage` that itself stays is near."""
     gone = np.zeros(len(passage), bool)
+    first = near.first
     for one, other in near.links(among=passage).tolist():
-        if not gone[one]:
+        if not gone[one] or first[one] == first[other]:  # twins are near to what their twin is near
             gone[other] = True
     return gone
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import scipy.sparse as sparse
@@ -62,17 +63,27 @@ def near_texts(texts: Sequence[str], n_words: int, jaccard: float) -> Near:
 
 def shingles(texts: Sequence[str], n_words: int) -> sparse.csr_array:
     """int32 [n_texts, n_shingles]: 1 where the text has that run of words (a shorter text: all)."""
-    number: dict[tuple[str, ...], int] = {}
-    columns: list[int] = []
-    ends = [0]
-    for text in texts:
-        run = words(text)
-        last = max(len(run) - n_words, 0)
-        grams = (tuple(run[start : start + n_words]) for start in range(last + 1))
-        columns += sorted({number.setdefault(gram, len(number)) for gram in grams})
-        ends.append(len(columns))
-    ones = np.ones(len(columns), np.int32)
-    return sparse.csr_array((ones, columns, ends), shape=(len(texts), max(len(number), 1)))
+    number = {"": 0}  # stands for the end of a text, and for a text without a word
+    runs = [[number.setdefault(word, len(number)) for word in words(text)] or [0] for text in texts]
+    length = np.array([len(run) for run in runs], np.int64)
+    row = np.repeat(np.arange(len(runs)), length)
+    left = np.repeat(np.cumsum(length), length) - np.arange(len(row))  # words to the text's end
+    word = np.fromiter(chain.from_iterable(runs), np.int64)
+    gram, bound = word, len(number)  # a run's words as the digits of one number
+    for step in range(1, n_words):
+        if bound > (1 << 62) // len(number):  # no room for a further digit: number the runs anew
+            gram = np.unique(gram, return_inverse=True)[1]
+            bound = int(gram.max(initial=0)) + 1
+        following = np.append(word[step:], np.zeros(min(step, len(word)), np.int64))
+        gram = gram * len(number) + np.where(left > step, following, 0)
+        bound *= len(number)
+    gram = np.unique(gram, return_inverse=True)[1]
+    whole = (left >= n_words) | (left == length[row])
+    width = int(gram.max(initial=0)) + 1
+    cell = np.sort(row[whole] * width + gram[whole])
+    cell = cell[np.diff(cell, prepend=-1) > 0]  # np.unique takes twenty times as long
+    ones = np.ones(len(cell), np.int32)
+    return sparse.csr_array((ones, (cell // width, cell % width)), shape=(len(runs), width))
 
 
 def similar_rows(sets: sparse.csr_array, jaccard: float) -> tuple[np.ndarray, np.ndarray]:

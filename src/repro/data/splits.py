@@ -186,9 +186,10 @@ def _check(name: str, split: np.ndarray, sizes: SplitSizes) -> None:
     there, needed = sum(found.values()), sum(wanted.values())
     if there >= needed:
         raise UserError(
-            f"the splits of {name} cannot be filled without tearing near-duplicate pairs apart: "
+            f"the splits of {name} cannot be filled without tearing apart pairs that share a query, "
+            "a passage or near-duplicates: "
             + ", ".join(f"{part} {found[part]:,} of {wanted[part]:,}" for part in wanted),
-            remedy="lower the sizes, or raise duplicates.join_jaccard",
+            remedy="lower the sizes (or raise duplicates.join_jaccard, where that is the cause)",
         )
     fit = {part: max(int(0.9 * size * there / needed), 1) for part, size in wanted.items() if size}
     raise UserError(
