@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, ParamSpec, TypedDict
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -19,6 +20,8 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+P = ParamSpec("P")
 
 # Okabe and Ito's colour-blind safe set, without the yellow that vanishes on white.
 CATEGORIES = (
@@ -34,11 +37,12 @@ CATEGORIES = (
 INK, FAINT = "#1A1A1A", "#6E6E6E"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 _STEPS = (
+    (1.0, 3.0),
     (1.0, 2.0, 5.0),
     (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0),
     tuple(np.arange(1, 10, 0.5).round(1)),
     tuple(np.arange(1, 10, 0.1).round(1)),
-)  # of log ticks, coarse to fine
+)  # of logarithmic ticks, coarse to fine
 WIDTH = 7.4  # inches: a notebook's column
 
 _RC: Any = {
@@ -82,13 +86,24 @@ class Drawing(TypedDict):
     figure: Figure
     name: str
     alt: str
-    data: dict[str, Any]
+    data: dict[Any, Any]
 
 
 def use() -> None:
     """Make the style matplotlib's current one."""
     plt.rcdefaults()
     plt.rcParams.update(_RC)
+
+
+def drawn(function: Callable[P, Drawing]) -> Callable[P, Drawing]:
+    """Decorate a function that makes a `Drawing`: the style holds while it draws, and only then."""
+
+    @functools.wraps(function)
+    def inner(*args: P.args, **kwargs: P.kwargs) -> Drawing:
+        with mpl.rc_context(_RC):
+            return function(*args, **kwargs)
+
+    return inner
 
 
 def panels(
@@ -98,15 +113,13 @@ def panels(
 
     `height` in inches; `more` goes to `Figure.subplots`.  The figure belongs to no window.
     """
-    with mpl.rc_context():
-        use()
-        figure = Figure(figsize=(WIDTH, height))
-        return figure, figure.subplots(rows, columns, squeeze=rows * columns == 1, **more)
+    figure = Figure(figsize=(WIDTH, height))
+    return figure, figure.subplots(rows, columns, **more)
 
 
 def ordered(count: int, palette: str = "viridis") -> list[str]:
     """`count` colours, dark to light, for things that have an order (model sizes, data sizes)."""
-    colours = sns.color_palette(palette, as_cmap=True)(np.linspace(0.05, 0.8, count))
+    colours = sns.color_palette(palette, as_cmap=True)(np.linspace(0.05, 0.75, count))
     return [mpl.colors.to_hex(colour) for colour in colours]
 
 
@@ -143,6 +156,13 @@ def count(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
 
 
+def darker(colour: str) -> str:
+    """`colour`, dark enough for small text on white."""
+    red, green, blue = mpl.colors.to_rgb(colour)
+    scale = min(1.0, 0.42 / max(0.2126 * red + 0.7152 * green + 0.0722 * blue, 1e-6))
+    return mpl.colors.to_hex((red * scale, green * scale, blue * scale))
+
+
 def label_ends(
     axes: Axes, labels: Sequence[tuple[float, float, str, str]], gap: float = 0.055
 ) -> None:
@@ -166,7 +186,7 @@ def label_ends(
             right + 0.02,
             height + shift,
             text,
-            color=colour,
+            color=darker(colour),
             va="center",
             transform=axes.transAxes,
             fontsize=9,

@@ -1,0 +1,90 @@
+"""Pins: every figure draws from a whole grid, a ragged one and a tiny one, with its alternative text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.experiments import synthetic
+
+from repro.experiments import law_fits
+from repro.experiments.regime import find_regime, local_slopes
+from repro.laws.fit import fit
+from repro.show import claims, style
+from repro.show.figures import grid, laws, report, subsets
+
+WHOLE = synthetic.grid_table(synthetic.product, synthetic.MICRO, seeds=2)
+RAGGED = WHOLE.drop(index=[0, 1, 7]).reset_index(drop=True)
+TINY = synthetic.grid_table(synthetic.product, {"1x32": 12_704, "2x64": 99_968}, (160, 320))
+
+
+def save(drawing: style.Drawing, folder: Path) -> None:
+    style.save(drawing["figure"], folder, drawing["name"], alt=drawing["alt"], data=drawing["data"])
+    assert (folder / f"{drawing['name']}.svg").stat().st_size > 1000
+    assert len(drawing["alt"]) > 40
+    assert "nan" not in drawing["alt"]
+
+
+def readings(table: pd.DataFrame) -> pd.DataFrame:
+    rows = [
+        {"model": run.model, "d": run.d, "seed": run.seed, "step": step, "lr_steps": 50.0 * step,
+         "loss": run.mael + 0.1 * np.log(step / run.steps) ** 2}
+        for run in table.itertuples()
+        for step in np.geomspace(2, 2 * run.steps, 12)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("table", [WHOLE, RAGGED, TINY], ids=["whole", "ragged", "tiny"])
+def test_figures_of_the_grid(table: pd.DataFrame, tmp_path: Path) -> None:
+    for drawing in (grid.heat_map(table), grid.curves(readings(table), table), grid.metrics(table)):
+        save(drawing, tmp_path)
+
+
+@pytest.mark.parametrize("table", [WHOLE, RAGGED, TINY], ids=["whole", "ragged", "tiny"])
+def test_figures_of_the_laws(table: pd.DataFrame, tmp_path: Path) -> None:
+    fitted = fit("product", law_fits.losses(table))
+    slopes = local_slopes(table)
+    save(laws.along_d(table, fitted), tmp_path)
+    save(laws.along_n(table, fitted), tmp_path)
+    save(laws.local_slopes(slopes.to_dict("records"), find_regime(slopes).as_dict()), tmp_path)
+    save(laws.exponents(law_fits.exponents_by_count(table)), tmp_path)
+
+
+def test_forms_with_figures_that_do_not_exist(tmp_path: Path) -> None:
+    law = {"params": {"c": 1.0}, "n": 12, "title": "product law", "loo_model_mre": 0.02}
+    law |= {"loo_size_mre": None, "corner_mre": 7.5e6, "loo_model_worst": 0.04}
+    drawing = laws.forms({"product": law, "joint": {"params": None, "n": 12}})
+    save(drawing, tmp_path)
+    said = [text.get_text() for panel in drawing["figure"].axes for text in panel.texts]
+    assert "not determined" in said
+    assert "over 100" in said
+
+
+def test_learning_curve_may_be_empty(tmp_path: Path) -> None:
+    save(laws.learning_curve([]), tmp_path)
+    save(laws.learning_curve([{"runs": 5, "share": 0.1, "mean": 0.02, "worst": 0.05}]), tmp_path)
+
+
+def test_figures_of_the_subsets(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"text": kind, "split": split, "words": rng.integers(low, 8 * low, 200)}
+        for kind, low in (("query", 5), ("passage", 20))
+        for split in ("train", "validation")
+    ).explode("words", ignore_index=True)
+    save(subsets.lengths(frame.astype({"words": int})), tmp_path)
+    save(
+        subsets.nearest({"validation": rng.random(50) / 4, "test": rng.random(60) / 4}, 0.3),
+        tmp_path,
+    )
+
+
+def test_every_claim_has_its_square(tmp_path: Path) -> None:
+    rows = claims.verdicts({}, embedded=True)
+    drawing = report.verdicts(rows)
+    save(drawing, tmp_path)
+    said = {text.get_text() for text in drawing["figure"].axes[0].texts}
+    assert {row["id"] for row in rows} <= said
