@@ -4,6 +4,9 @@ All pairs above a threshold are found, none is left to chance as with MinHash: t
 similarity t or more must share one of their rarest elements, in the first |x| - ceil(t |x|) + 1 of
 them (prefix filtering: Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and Srikant 2007).  The few
 candidates are then compared in full.
+
+Measured limits, one core: 200,000 texts of 60 words in 23 s and 3.7 GB; one template shared by 8,000
+texts is 32 million pairs, 20 s and 2 GB, and grows with its square.
 """
 
 from __future__ import annotations
