@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from tests.laws.grids import MODELS, SIZES, chinchilla, grid, mael_law, noisy, sigir_v2
+from grids import MODELS, SIZES, chinchilla, grid, mael_law, noisy, sigir_v2
 
 from repro.laws.fit import fit, from_json
 from repro.laws.table import Table, from_frame

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from grids import grid, mael_law, noisy, sigir_v2
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.laws.grids import grid, mael_law, noisy, sigir_v2
 
 from repro.laws.fit import fit
 from repro.laws.forms import FORMS, form

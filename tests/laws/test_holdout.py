@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.laws.grids import MODELS, SIZES, grid, mael_law, noisy, sigir_v2
+from grids import MODELS, SIZES, grid, mael_law, noisy, sigir_v2
 
 from repro.laws import holdout
 from repro.laws.fit import fit

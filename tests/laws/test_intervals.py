@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.stats
-from tests.laws.grids import MODELS, SIZES, grid, mael_law, noisy, sigir_v2
+from grids import MODELS, SIZES, grid, mael_law, noisy, sigir_v2
 
 from repro.laws.fit import fit
 from repro.laws.intervals import intervals

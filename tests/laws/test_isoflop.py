@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from tests.laws.grids import chinchilla, reference
+from grids import chinchilla, reference
 
 from repro.laws.fit import fit, local_optimum
 from repro.laws.flops import Transformer

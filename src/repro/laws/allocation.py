@@ -49,7 +49,7 @@ def optimum(
         )
 
     def pairs(n: Array) -> Array:
-        return _affordable(cost, budget, n, min_pairs, max_pairs)
+        return budget_line(cost, budget, n, min_pairs, max_pairs)
 
     def height(log_n: float) -> float:
         n = np.array([np.exp(log_n)])
@@ -77,6 +77,21 @@ def optimum(
         limits.append("labels available")
     at = np.array(n), np.array(pair_count)
     return Optimum(n, pair_count, float(loss(*at)), float(cost(*at)), tuple(limits))
+
+
+def budget_line(
+    cost: Law, budget: float, n: Array, least: float = 1.0, most: float = 1e15
+) -> Array:
+    """The largest d in [least, most] that the budget pays for, nan where not even `least`: (M,)."""
+    low, high = np.full(n.shape, np.log(least)), np.full(n.shape, np.log(most))
+    out = np.where(cost(n, np.exp(low)) <= budget, np.nan, -np.inf)
+    full = cost(n, np.exp(high)) <= budget
+    for _ in range(100):
+        middle = (low + high) / 2
+        paid = cost(n, np.exp(middle)) <= budget
+        low, high = np.where(paid, middle, low), np.where(paid, high, middle)
+    found = np.where(full, most, np.exp(low))
+    return np.where(np.isnan(out), found, np.nan)
 
 
 def pairs_for_loss(loss: Law, n: float, target: float, most: float = 1e15) -> float:
@@ -121,16 +136,3 @@ def transfer_split(
         return usd_per_step * p + usd_per_example * f
 
     return optimum(loss, cost, budget, n_range=(1.0, max_steps))
-
-
-def _affordable(cost: Law, budget: float, n: Array, least: float, most: float) -> Array:
-    """The largest d in [least, most] that the budget pays for, nan where not even `least`: (M,)."""
-    low, high = np.full(n.shape, np.log(least)), np.full(n.shape, np.log(most))
-    out = np.where(cost(n, np.exp(low)) <= budget, np.nan, -np.inf)
-    full = cost(n, np.exp(high)) <= budget
-    for _ in range(100):
-        middle = (low + high) / 2
-        paid = cost(n, np.exp(middle)) <= budget
-        low, high = np.where(paid, middle, low), np.where(paid, high, middle)
-    found = np.where(full, most, np.exp(low))
-    return np.where(np.isnan(out), found, np.nan)

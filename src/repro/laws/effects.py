@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.laws.fit import Fit
 from repro.laws.shapes import Array
 from repro.laws.table import Table
 
@@ -47,51 +46,13 @@ def between(table: Table, name: str, others: tuple[str, ...]) -> Slope | None:
     parts = [own]
     for other in others:
         _, place = np.unique(cells.columns[other], return_inverse=True)
-        dummies = np.eye(place.max() + 1)[place.ravel()]
-        parts.append(dummies[:, 1:] - dummies[:, :1])  # effects sum to zero: means stay means
+        columns = np.eye(place.max() + 1)[place.ravel()]
+        parts.append(columns[:, 1:] - columns[:, :1])  # effects sum to zero: means stay means
     design = np.column_stack(parts)
     if np.linalg.matrix_rank(design) < design.shape[1]:
         return None
     means = np.linalg.lstsq(design, np.log(cells.loss), rcond=None)[0][: len(values)]
     return line(np.log(values), means)
-
-
-def grouped_errors(fitted: Fit) -> tuple[Array, Array]:
-    """Standard errors and degrees of freedom (P,) where models and sizes have effects of their own.
-
-    For any law in N and D by least squares.  Residuals of the cell means are split into those
-    between models, between sizes, and the rest, each with its own variance (never below the rest's:
-    an effect has no negative variance).  A parameter's error is built from the parts that its
-    estimate draws on, its degrees of freedom after Satterthwaite.  In printed parameters, constants
-    as logarithms; nan where fixed or at a bound.
-    """
-    cells = fitted.table.take(fitted.table.bound == 0).means()
-    rest = np.log(cells.loss) - np.log(fitted.predict(**cells.columns))
-    free = np.flatnonzero(fitted.free)
-    jacobian = fitted.jacobian(cells)[free].T
-    contrasts = fitted.printed_slope[:, free] @ np.linalg.pinv(jacobian)  # (P, cells)
-    q, _ = np.linalg.qr(jacobian)
-    annihilator = np.eye(len(rest)) - q @ q.T
-    mean = np.full((len(rest), len(rest)), 1 / len(rest))
-    model, size = (dummies(cells.columns[name]) for name in ("n", "d"))
-    both = _projection(np.column_stack([model, size]))
-    parts = [_projection(model) - mean, both - _projection(model), np.eye(len(rest)) - both]
-    seen = [annihilator @ part @ annihilator for part in parts]
-    expected = np.array([[np.trace(one @ other) for other in parts] for one in seen])
-    squares = np.array([rest @ part @ rest for part in parts])
-    variance = np.linalg.lstsq(expected, squares, rcond=None)[0]
-    variance = np.maximum(variance, max(variance[2], 1e-30))
-    df = np.array([np.trace(s) ** 2 / max(np.trace(s @ s), 1e-12) for s in seen])
-    loads = np.array([((contrasts @ part) ** 2).sum(axis=1) for part in parts])
-    common = ((contrasts @ mean) ** 2).sum(axis=1)  # the grand mean carries both kinds of effect
-    loads[:2] += common
-    shares = variance[:, None] * loads
-    total = shares.sum(axis=0)
-    freedom = total**2 / np.maximum((shares**2 / df[:, None]).sum(axis=0), 1e-300)
-    known = np.ones(len(fitted.theta), dtype=bool)
-    known[free] = False
-    total[known] = np.nan
-    return np.sqrt(total), np.maximum(freedom, 1.0)
 
 
 def balanced(table: Table, names: tuple[str, ...]) -> bool:
@@ -106,10 +67,6 @@ def balanced(table: Table, names: tuple[str, ...]) -> bool:
 def dummies(values: Array) -> Array:
     """One column of ones and zeros for each distinct value, (M, values)."""
     return (values[:, None] == np.unique(values)[None]).astype(float)
-
-
-def _projection(columns: Array) -> Array:
-    return np.asarray(columns @ np.linalg.pinv(columns))
 
 
 def line(x: Array, y: NDArray[np.floating]) -> Slope:

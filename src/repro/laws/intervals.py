@@ -14,7 +14,8 @@ from typing import Literal
 import numpy as np
 from scipy.stats import t as student
 
-from repro.laws.effects import balanced, between, grouped_errors
+from repro.laws.components import grouped_errors
+from repro.laws.effects import balanced, between
 from repro.laws.fit import Fit
 from repro.laws.powersum import PowerSum
 from repro.laws.profile import is_plain, profile
@@ -132,18 +133,6 @@ def _means(fitted: Fit, level: float) -> Intervals:
 
 
 def _effects(fitted: Fit, level: float) -> Intervals:
-    if not np.isinf(fitted.delta) or not {"n", "d"} <= set(fitted.form.variables):
-        raise UserError(
-            "model and size effects need a least-squares fit of a law in both N and D",
-            remedy="method='means', 'profile' or 'bootstrap'",
-        )
-    cells = fitted.table.means()
-    groups = min(len(np.unique(cells.columns[name])) for name in ("n", "d"))
-    if groups < 3 or len(cells) < fitted.n_free + 3:
-        raise UserError(
-            f"{groups} models or sizes are too few to see their effects",
-            remedy="method='profile', and say that it assumes independent rows",
-        )
     errors, df = grouped_errors(fitted)
     out = _symmetric(fitted, errors * student.ppf((1 + level) / 2, df))
     notes = [f"{n}: at its bound, no such interval" for n in _pinned(fitted)]

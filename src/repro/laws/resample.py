@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from repro.laws.components import components
 from repro.laws.fit import Fit
 from repro.laws.problem import Problem
-from repro.laws.shapes import Array, to_natural
+from repro.laws.shapes import Array, stack_variables, to_natural
 from repro.laws.solve import Target
 from repro.params import UserError
 
-Kind = Literal["cases", "residuals", "strata"]
+Kind = Literal["cases", "residuals", "strata", "effects"]
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,25 @@ class Sample:
     fitted: Fit
     theta: Array
     cost: Array
+    kind: str = ""  # of bootstrap
 
     @property
     def parameters(self) -> dict[str, Array]:
         """Printed parameters, (R,) each."""
         natural = to_natural(self.fitted.form.shape, self.theta, self.fitted.centre)
         return dict(zip(self.fitted.form.names, natural, strict=True))
+
+    def predict(
+        self, n: ArrayLike | None = None, d: ArrayLike | None = None, **more: ArrayLike
+    ) -> Array:
+        """The law of every draw at points (M,), or at points of its own (R, M): (R, M)."""
+        given = {"n": n, "d": d, **more}
+        shape = self.fitted.form.shape
+        columns = {
+            name: np.atleast_1d(np.asarray(given[name], dtype=float)) for name in shape.variables
+        }
+        x = stack_variables(columns, shape.variables, self.fitted.centre)
+        return np.exp(shape.evaluate(self.theta, x)[0] + self.fitted.centre["loss"])
 
 
 def bootstrap(
@@ -43,7 +57,8 @@ def bootstrap(
 
     cases: rows drawn with replacement.  residuals: the law plus centred, inflated residuals drawn
     with replacement (rows that are bounds keep their values).  strata: cases within each value of
-    `strata`.
+    `strata`.  effects: the law plus simulated effects of models, of sizes and of runs, with variances
+    as far as they are known (`components`): draws that carry the model effect.
     """
     size = len(fitted.table)
     if kind == "cases":
@@ -58,6 +73,16 @@ def bootstrap(
             rows = np.flatnonzero(column == value)
             counts[:, rows] = rng.multinomial(len(rows), np.full(len(rows), 1 / len(rows)), draws)
         return refit(fitted, weights=counts)
+    if kind == "effects":
+        found = components(fitted)
+        noise = found.noise(draws, rng)
+        keys = np.column_stack([fitted.table.columns[name] for name in found.cells.columns])
+        cells = np.column_stack(list(found.cells.columns.values()))
+        place = np.array([int(np.argmax((cells == key).all(axis=1))) for key in keys])
+        loss = np.log(fitted.predict(**fitted.table.columns)) + noise[:, place]
+        bounds = fitted.table.bound != 0
+        loss[:, bounds] = np.log(fitted.table.loss)[bounds]
+        return replace(refit(fitted, log_loss=loss), kind=kind)
     exact = np.flatnonzero(fitted.table.bound == 0)
     pool = fitted.residuals[exact]
     pool = (pool - pool.mean()) * np.sqrt(len(pool) / max(1, len(pool) - fitted.n_free))

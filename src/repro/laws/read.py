@@ -1,0 +1,49 @@
+"""Read a user's table: CSV, TSV, JSONL or Parquet, plain or gzipped, with or without a BOM."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from repro.params import UserError
+
+_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
+    ".csv": lambda path: pd.read_csv(path, encoding="utf-8-sig", skipinitialspace=True),
+    ".tsv": lambda path: pd.read_csv(path, sep="\t", encoding="utf-8-sig"),
+    ".jsonl": lambda path: pd.read_json(path, lines=True),
+    ".parquet": pd.read_parquet,
+}
+
+
+def read(path: Path) -> pd.DataFrame:
+    """The table in the file at `path`; raises `UserError` where there is none."""
+    if not path.exists():
+        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = difflib.get_close_matches(path.name, beside, n=1)
+        remedy = f"did you mean {path.parent / near[0]}?" if near else "check the path"
+        raise UserError("there is no such file", where=str(path), remedy=remedy)
+    if path.is_dir():
+        raise UserError("this is a directory, not a table", where=str(path), remedy="name a file")
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if suffix not in _READERS:
+        raise UserError(
+            f"tables of kind {suffix or 'without a suffix'!r} are not read",
+            where=str(path),
+            remedy=f"give one of {', '.join(_READERS)} (or with .gz)",
+        )
+    try:
+        frame = _READERS[suffix](path)
+    except (ValueError, OSError) as error:  # pandas' and pyarrow's parsing errors are ValueErrors
+        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(
+            f"this cannot be read as {suffix[1:]}: {what}",
+            where=str(path),
+            remedy="open it and check its first lines",
+        ) from None
+    if frame.empty:
+        raise UserError("the table has no rows", where=str(path), remedy="give one run a row")
+    frame.columns = [str(name).strip() for name in frame.columns]
+    return frame

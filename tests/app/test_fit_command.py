@@ -1,0 +1,171 @@
+"""Pins: `repro fit` on a user's own table, in words, with errors that name rows and remedies."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from repro.app import fit as command
+from repro.laws.fit import from_json
+from repro.params import UserError
+
+
+def call(*arguments: object) -> int:
+    parser = argparse.ArgumentParser()
+    command.add_parser(parser.add_subparsers())
+    args = parser.parse_args(["fit", *map(str, arguments)])
+    return int(args.run(args))
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    n, d = np.meshgrid([4e5, 3e6, 1.3e7, 2.5e7, 8.5e7], 5e3 * 2.0 ** np.arange(7), indexing="ij")
+    n, d = n.ravel(), d.ravel()
+    rng = np.random.default_rng(0)
+    mael = 100 * n**-0.161 * d**-0.206 * np.exp(0.02 * rng.normal(size=35))
+    return pd.DataFrame(
+        {
+            "params": n,
+            "pairs": d,
+            "mael": mael,
+            "mrr": 0.5 - 0.2 * mael,
+            "state": ["turned"] * 34 + ["censored"],
+        }
+    )
+
+
+COLUMNS = ("--n", "params", "--d", "pairs", "--loss", "mael")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz"])
+def test_every_kind_of_table_gives_the_same_fit(
+    tmp_path: Path, table: pd.DataFrame, suffix: str
+) -> None:
+    path = tmp_path / f"table{suffix}"
+    if suffix == ".parquet":
+        table.to_parquet(path)
+    elif suffix == ".jsonl":
+        table.to_json(path, orient="records", lines=True, double_precision=15)
+    else:
+        table.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
+    assert call(path, *COLUMNS, "--json", tmp_path / "out" / "fit.json") == 0
+    fitted = from_json((tmp_path / "out" / "fit.json").read_text())
+    design = np.column_stack([np.ones(35), np.log(table["params"]), np.log(table["pairs"])])
+    expected = np.linalg.lstsq(design, np.log(table["mael"]), rcond=None)[0]
+    assert fitted.parameters["alpha"] == pytest.approx(-expected[1], rel=1e-8)
+
+
+def test_it_says_what_a_reader_asks(
+    tmp_path: Path, table: pd.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "table.csv"
+    table.to_csv(path, index=False, encoding="utf-8-sig")  # a BOM, as spreadsheets write
+    forms = "product, product_floor,additive"
+    out = tmp_path / "fit.json"
+    assert (
+        call(path, *COLUMNS, "--form", forms, "--metric", "mrr", "--state", "state", "--json", out)
+        == 0
+    )
+    said = capsys.readouterr().out
+    for part in (
+        "35 runs",
+        "c N^-alpha D^-beta",
+        "95 % intervals: t on the means",
+        "Twice the pairs changes the loss by -13",
+        "model left out",
+        "additive",
+        "Interaction of N and D",
+        "1 of 35 rows are only bounds",
+        "mrr = 0.5",
+    ):
+        assert part in said, part
+    assert json.loads(out.read_text())["metric"]["slope"] == pytest.approx(-0.2)
+
+
+def test_options_reach_the_fit(tmp_path: Path, table: pd.DataFrame) -> None:
+    path, out = tmp_path / "table.csv", tmp_path / "fit.json"
+    table.to_csv(path, index=False)
+    more = ("--huber", "1e-3", "--drop-highest", 5, "--bootstrap", 50, "--fix", "alpha=0.161")
+    assert call(path, *COLUMNS, "--json", out, *more) == 0
+    record = json.loads(out.read_text())
+    assert record["delta"] == 1e-3
+    assert record["fixed"] == {"alpha": 0.161}
+    assert len(record["table"]["loss"]) == 30
+    assert "5 highest" in record["dropped"]
+    assert "50 resamples" in record["intervals"]["method"]
+
+
+def test_the_figure_is_drawn_and_does_not_hit_the_fit(tmp_path: Path, table: pd.DataFrame) -> None:
+    path = tmp_path / "table.csv"
+    table.to_csv(path, index=False)
+    assert call(path, *COLUMNS, "--figure", tmp_path / "figure.svg") == 0
+    assert (tmp_path / "figure.svg").stat().st_size > 5000
+    assert "product law" in json.loads((tmp_path / "figure.json").read_text())["alt"]
+    with pytest.raises(UserError, match="another name"):
+        call(path, *COLUMNS, "--figure", tmp_path / "x.svg", "--json", tmp_path / "x.json")
+
+
+def test_a_law_of_pairs_alone_needs_no_model_column(tmp_path: Path, table: pd.DataFrame) -> None:
+    path, out = tmp_path / "table.csv", tmp_path / "fit.json"
+    table[table["params"] == 3e6].to_csv(path, index=False)
+    assert call(path, "--d", "pairs", "--loss", "mael", "--form", "single_d", "--json", out) == 0
+    with pytest.raises(UserError, match="single_d"):
+        call(path, *COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "message"),
+    [
+        ({"mael": "low"}, COLUMNS, "text in rows 1, 2"),
+        ({"mael": -1.0}, COLUMNS, "must be above 0"),
+        ({"pairs": np.nan}, COLUMNS, "'d'.*rows 1, 2"),
+        ({"state": "diverged"}, (*COLUMNS, "--state", "state"), "diverged runs"),
+        ({}, ("--n", "parms", *COLUMNS[2:]), "did you mean `params`"),
+        ({}, (*COLUMNS, "--form", "produkt"), "did you mean `product`"),
+        ({}, (*COLUMNS, "--huber", "-1"), "above 0"),
+        ({}, (*COLUMNS, "--fix", "alpha"), "NAME=VALUE"),
+        ({}, (*COLUMNS, "--fix", "gamma=1"), "no parameter"),
+        ({}, (*COLUMNS, "--metric", "ndcg"), "ndcg"),
+        ({}, (*COLUMNS, "--figure", "x.pdf"), "svg or .png"),
+        ({}, (*COLUMNS, "--drop-highest", "99"), "99 of 35"),
+    ],
+)
+def test_faults_name_their_place(
+    tmp_path: Path,
+    table: pd.DataFrame,
+    change: dict[str, object],
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    path = tmp_path / "table.csv"
+    table.assign(**change).to_csv(path, index=False)
+    with pytest.raises(UserError, match=message):
+        call(path, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("tabel.csv", "n,d\n", "no rows"),
+        ("empty.csv", "", "cannot be read"),
+        ("table.xlsx", "x", "not read"),
+        ("broken.parquet", "x", "cannot be read as parquet"),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(UserError, match=message):
+        call(tmp_path / name)
+
+
+def test_a_missing_file_names_its_neighbour(tmp_path: Path, table: pd.DataFrame) -> None:
+    table.to_csv(tmp_path / "losses.csv", index=False)
+    with pytest.raises(UserError, match=r"did you mean .*losses\.csv"):
+        call(tmp_path / "loses.csv")
+    with pytest.raises(UserError, match="directory"):
+        call(tmp_path)
