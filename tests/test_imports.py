@@ -51,7 +51,6 @@ DOORS = {
     "submitit": set(),
     "papermill": {"app.reproduce"},
     "ir_measures": {"measure.retrieval"},
-    "datasketch": {"data.duplicates"},
 }
 
 

@@ -117,6 +117,7 @@ def _install_kernel(folder: Path) -> None:
         "ipykernel_launcher",
         "-f",
         "{connection_file}",
+        "--log-level=ERROR",  # ipykernel 7 warns of TCP on every start
     ]
     about = {
         "argv": argv,

@@ -148,7 +148,9 @@ class Runs:
         )
 
     def _flop_of_ranking(self, weights: str) -> float:
-        return self.size(weights).encode_flop(self._passage_lengths(weights))
+        lengths, wanted = self._passage_lengths(weights), self.profile.ranking.passages
+        share = 1.0 if wanted == "all" else min(1.0, wanted / len(lengths))
+        return share * self.size(weights).encode_flop(lengths)
 
     def _passage_lengths(self, weights: str) -> NDArray[np.int64]:
         n_passages = len(self.dataset.collection.passages)

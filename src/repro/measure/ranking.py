@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
+from repro import seeds
 from repro.data.dataset import Dataset
 from repro.measure.evaluate import pair_entropies
 from repro.measure.retrieval import ranking_metrics, top_k
@@ -20,8 +23,11 @@ BLOCK = 4096  # passages encoded and scored at once
 
 
 class RankingParams(Params):
-    """How deep the exact search over the whole collection goes."""
+    """What is searched, exactly, and how deep."""
 
+    # The whole collection, or a pool of so many passages: the test positives and a random rest
+    # (SIGIR'24 searched a pool of one million).
+    passages: Annotated[int, Field(ge=1000)] | Literal["all"] = "all"
     depth: Annotated[int, Field(ge=100, le=1000)] = 100
 
 
@@ -34,27 +40,40 @@ class RankingSpec(Params):
 
 
 def run(spec: RankingSpec, encoder: Encoder, texts: Texts, dataset: Dataset, folder: Path) -> None:
-    """Measure `encoder` on the test pairs; writes metrics.json and test.npy (float64 [m], nats).
-
-    Every passage of the collection is searched.  Source of the metrics: `measure.retrieval`.
-    """
+    """Measure `encoder` on the test pairs; writes metrics.json and test.npy (float64 [m], nats)."""
     test = dataset.evaluation("test")
     entropies = pair_entropies(encoder, texts, test)
     queries = np.unique(test.queries)
+    judged = dataset.judgements.positives(queries)
+    pool = searched(spec.params, dataset, np.unique(judged))
     none = np.empty(0, dtype=np.int64)
     vectors = encode(encoder, texts.chunks(queries, none), len(queries))
-    ranked, _ = top_k(vectors, _passages(encoder, texts, dataset), spec.params.depth)
-    metrics: dict[str, Any] = {"test_entropy": float(entropies.mean())}
-    judged = dataset.judgements.positives(queries)
+    found, _ = top_k(vectors, _vectors(encoder, texts, pool), spec.params.depth)
+    ranked = np.where(found >= 0, pool[found], -1)
+    metrics: dict[str, Any] = {"test_entropy": float(entropies.mean()), "searched": len(pool)}
     metrics |= ranking_metrics(ranked, [{int(p): 1 for p in row} for row in judged])
     np.save(folder / "test.npy", entropies)
     write_json(folder / "metrics.json", metrics)
 
 
-def _passages(encoder: Encoder, texts: Texts, dataset: Dataset) -> Any:
-    """The vectors of the collection's passages, block by block."""
-    none = np.empty(0, dtype=np.int64)
+def searched(
+    params: RankingParams, dataset: Dataset, positives: NDArray[np.integer]
+) -> NDArray[np.int64]:
+    """The passages that are searched, int64, in rising order: all, or positives and a random rest."""
     n_passages = len(dataset.collection.passages)
-    for start in range(0, n_passages, BLOCK):
-        rows = np.arange(start, min(start + BLOCK, n_passages))
+    if params.passages == "all" or params.passages >= n_passages:
+        return np.arange(n_passages)
+    others = np.setdiff1d(np.arange(n_passages), positives)
+    n_others = max(0, params.passages - len(positives))
+    drawn = seeds.stream(dataset.params.seed, "ranking").choice(others, n_others, replace=False)
+    return np.sort(np.concatenate([positives.astype(np.int64), drawn]))
+
+
+def _vectors(
+    encoder: Encoder, texts: Texts, pool: NDArray[np.int64]
+) -> Iterator[NDArray[np.float32]]:
+    """The vectors of the passages in `pool`, block by block."""
+    none = np.empty(0, dtype=np.int64)
+    for start in range(0, len(pool), BLOCK):
+        rows = pool[start : start + BLOCK]
         yield encode(encoder, texts.chunks(none, rows), len(rows))
