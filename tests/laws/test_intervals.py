@@ -7,10 +7,11 @@ import pytest
 import scipy.stats
 from grids import MODELS, SIZES, grid, mael_law, noisy, sigir_v2
 
+from repro.laws.components import components
 from repro.laws.fit import fit
-from repro.laws.intervals import intervals
+from repro.laws.intervals import intervals, widened
 from repro.laws.profile import profile
-from repro.laws.resample import bootstrap
+from repro.laws.resample import bootstrap, resample_evaluation
 from repro.laws.table import Table
 from repro.params import UserError
 
@@ -92,3 +93,69 @@ def test_methods_that_do_not_apply_are_refused() -> None:
         intervals(fit("product", table), method="bootstrap")
     with pytest.raises(UserError, match="bootstrap"):
         intervals(fit("product", table, delta=1e-3), method="profile")
+
+
+def test_effects_of_models_are_seen_and_equal_the_means_on_a_balanced_grid() -> None:
+    n, d = grid()
+    rng = np.random.default_rng(3)
+    effect = np.repeat(np.exp(0.1 * rng.normal(size=5)), 7)
+    fitted = fit("product", Table(noisy(mael_law(n, d) * effect, 3), n, d))
+    found = components(fitted)
+    assert found.model_sd > 2 * found.size_sd
+    assert found.df == pytest.approx([3, 5, 24])
+    means, effects = intervals(fitted), intervals(fitted, method="effects")
+    assert effects["alpha"] == pytest.approx(means["alpha"], rel=1e-6)
+    draws = bootstrap(fitted, 4000, rng, kind="effects").parameters["alpha"]
+    low, high = np.percentile(draws, (2.5, 97.5))
+    assert high - low == pytest.approx(means["alpha"][1] - means["alpha"][0], rel=0.15)
+
+
+def test_joint_intervals_that_count_models_are_wider_and_need_models() -> None:
+    n, d = grid()
+    rng = np.random.default_rng(4)
+    effect = np.repeat(np.exp(0.05 * rng.normal(size=5)), 7)
+    fitted = fit("joint_floor", Table(noisy(sigir_v2(n, d) * effect, 4), n, d))
+    plain, effects = intervals(fitted), intervals(fitted, method="effects")
+    assert any("method='effects'" in note for note in plain.notes)
+    assert np.diff(effects["alpha"])[0] > 1.5 * np.diff(plain["alpha"])[0]
+    n, d = grid(MODELS[:2])
+    with pytest.raises(UserError, match="too few"):
+        intervals(fit("product", Table(noisy(mael_law(n, d), 0), n, d)), method="effects")
+
+
+def test_the_evaluation_sample_moves_the_level_more_than_the_exponents() -> None:
+    n, d = grid()
+    rng = np.random.default_rng(5)
+    hardness = rng.gamma(2.0, 0.5, 400)
+    pairs = mael_law(n, d)[:, None] * (hardness / hardness.mean())
+    pairs = pairs * np.exp(0.1 * rng.normal(size=pairs.shape))
+    fitted = fit("product", Table(pairs.mean(axis=1), n, d))
+    sample = resample_evaluation(fitted, pairs, 500, rng)
+    spread = np.log(sample.parameters["c"]).std()
+    assert spread > hardness.std() / hardness.mean() / np.sqrt(400) * 0.7
+    assert sample.parameters["alpha"].std() < 0.01
+    plain = intervals(fitted)
+    wide = widened(plain, sample)
+    assert wide["c"][1] > plain["c"][1]
+    assert wide["alpha"][0] < plain["alpha"][0]
+    with pytest.raises(UserError, match="34 runs"):
+        resample_evaluation(fitted, pairs[1:], 10, rng)
+
+
+@pytest.mark.slow
+def test_product_intervals_cover_with_and_without_a_model_effect() -> None:
+    """The full table (4,000 draws, all laws) is benchmarks/coverage.py; this guards it."""
+    n, d = grid()
+    for effect, lowest_wald in ((0.0, 0.92), (0.02, 0.0)):
+        inside = {"means": 0, "wald": 0}
+        for seed in range(1000):
+            rng = np.random.default_rng(seed)
+            y = noisy(mael_law(n, d), seed) * np.repeat(np.exp(effect * rng.normal(size=5)), 7)
+            fitted = fit("product", Table(y, n, d))
+            for method in ("means", "wald"):
+                low, high = intervals(fitted, method=method)["alpha"]
+                inside[method] += low <= 0.161 <= high
+        assert 930 <= inside["means"] <= 970
+        assert inside["wald"] >= 1000 * lowest_wald
+        if effect:
+            assert inside["wald"] < 750  # the premise: counting cells instead of models fails

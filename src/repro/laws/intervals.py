@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from scipy.stats import norm
 from scipy.stats import t as student
 
 from repro.laws.components import grouped_errors
@@ -19,7 +20,7 @@ from repro.laws.effects import balanced, between
 from repro.laws.fit import Fit
 from repro.laws.powersum import PowerSum
 from repro.laws.profile import is_plain, profile
-from repro.laws.resample import bootstrap
+from repro.laws.resample import Sample, bootstrap
 from repro.laws.shapes import LOGGED, Array, log_constants, to_natural
 from repro.params import UserError
 
@@ -67,6 +68,31 @@ def intervals(
     if method == "bootstrap":
         return _bootstrap(fitted, level, rng, draws)
     return _wald(fitted, level)
+
+
+def widened(found: Intervals, evaluation: Sample) -> Intervals:
+    """`found` with the evaluation sample's share added: half widths in quadrature.
+
+    evaluation: from `resample_evaluation`.  On the logarithm for constants.
+    """
+    z = float(norm.ppf((1 + found.level) / 2))
+    form = evaluation.fitted.form
+    logs = log_constants(
+        form.shape, to_natural(form.shape, evaluation.theta, evaluation.fitted.centre)
+    )
+    out = {}
+    for name, (low, high) in found.items():
+        extra = z * float(logs[form.names.index(name)].std(ddof=1))
+        value = evaluation.fitted.parameters[name]
+        if form.parameter(name).kind in LOGGED:
+            below, above = (float(np.hypot(np.log(value / e), extra)) for e in (low, high))
+            out[name] = (value * float(np.exp(-below)), value * float(np.exp(above)))
+        else:
+            below, above = (float(np.hypot(value - e, extra)) for e in (low, high))
+            floor = 0.0 if form.parameter(name).kind in ("level", "shift") else -np.inf
+            out[name] = (max(floor, value - below), value + above)
+    method = f"{found.method}, with the evaluation sample"
+    return Intervals(out, found.level, method, found.notes)
 
 
 def is_power_product(fitted: Fit) -> bool:

@@ -92,6 +92,23 @@ def bootstrap(
     return refit(fitted, log_loss=loss)
 
 
+def resample_evaluation(
+    fitted: Fit, pair_losses: Array, draws: int, rng: np.random.Generator
+) -> Sample:
+    """Re-fits to other evaluation samples: pairs (columns of pair_losses (M, Q)) drawn with replacement.
+
+    pair_losses: the loss of each evaluation pair at each row of the table.  All runs share one
+    evaluation set, so its accidents do not average out over the grid; this is their share.
+    """
+    size, pairs = pair_losses.shape
+    if size != len(fitted.table):
+        raise UserError(f"per-pair losses of {size} runs for a table of {len(fitted.table)}")
+    counts = rng.multinomial(pairs, np.full(pairs, 1 / pairs), draws)
+    means = counts @ pair_losses.T / pairs
+    centred = np.log(means) - np.log(pair_losses.mean(axis=1))
+    return refit(fitted, log_loss=np.log(fitted.table.loss) + centred)
+
+
 def refit(
     fitted: Fit, *, weights: NDArray[np.int64] | Array | None = None, log_loss: Array | None = None
 ) -> Sample:

@@ -119,19 +119,23 @@ class Joint(Shape):
 
 
 @dataclass(frozen=True)
-class Floored(Shape):
-    """inner + floor."""
+class Wrapped(Shape):
+    """Another law with one more parameter, `extra`, which comes last."""
 
     inner: Shape
-    floor: Parameter
+    extra: Parameter
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
-        return (*self.inner.parameters, self.floor)
+        return (*self.inner.parameters, self.extra)
 
     @property
     def variables(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.inner.variables
+
+
+class Floored(Wrapped):
+    """inner + extra."""
 
     def evaluate(self, theta: Array, x: Variables) -> tuple[Array, Array]:
         value, jacobian = self.inner.evaluate(theta[:-1], x)
@@ -140,20 +144,8 @@ class Floored(Shape):
         return np.log(total), np.concatenate([jacobian * (power / total), 1.0 / total[None]])
 
 
-@dataclass(frozen=True)
-class Capped(Shape):
-    """inner / sqrt(1 + (inner/cap)^2): saturates at chance (envelope of Rosenfeld 2020)."""
-
-    inner: Shape
-    cap: Parameter
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
-        return (*self.inner.parameters, self.cap)
-
-    @property
-    def variables(self) -> tuple[str, ...]:  # type: ignore[override]
-        return self.inner.variables
+class Capped(Wrapped):
+    """inner / sqrt(1 + (inner/extra)^2): saturates at chance (envelope of Rosenfeld 2020)."""
 
     def evaluate(self, theta: Array, x: Variables) -> tuple[Array, Array]:
         value, jacobian = self.inner.evaluate(theta[:-1], x)
