@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -29,7 +28,7 @@ def write_report(study: Study) -> dict[str, Any]:
         "dataset": study.dataset_params.name,
         "digests": study.digests(),
         "provenance": study.provenance(),
-        "grid": json.loads(table.to_json(orient="records", double_precision=15)),
+        "grid": records(table),
         "missing": len(study.planned()) - len(table),
         "laws": answers["law_choice"]["laws"],
         "claims": claims.verdicts(answers, embedded=study.profile.embedded),
@@ -38,6 +37,12 @@ def write_report(study: Study) -> dict[str, Any]:
     write_bytes(study.build / "grid.csv", csv(table))
     write_json(study.build / "report.json", report)
     return report
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows as plain JSON values; None where there is no value."""
+    rows = table.astype(object).where(table.notna(), None).to_dict(orient="records")
+    return [{str(k): v.item() if hasattr(v, "item") else v for k, v in row.items()} for row in rows]
 
 
 def csv(table: pd.DataFrame) -> bytes:

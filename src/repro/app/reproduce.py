@@ -123,7 +123,7 @@ def _install_kernel(folder: Path) -> None:
         "argv": argv,
         "display_name": "repro",
         "language": "python",
-        "env": {"OMP_NUM_THREADS": "1"},
+        "env": {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore:IProgress not found"},
     }
     (kernel / "kernel.json").write_text(json.dumps(about), encoding="utf-8")
     known = os.environ.get("JUPYTER_PATH", "")

@@ -1,0 +1,105 @@
+"""End to end on a study of seconds: report, notebooks, nothing done twice, failures told.
+
+Pins the shape of report.json, that it round-trips the grid, that every notebook of the project runs
+on a study that it was not written for, and that a second call does nothing until something changes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import pytest
+from repro.app.cli import main
+from repro.places import ROOT
+
+pytestmark = pytest.mark.slow
+
+COLUMNS = {
+    "model", "n_encoder", "n_encoder_pooler", "n_drscale", "n_total", "d", "seed", "lr", "batch",
+    "negatives", "weight_decay", "zero_shot", "mael", "test_entropy", "steps", "sum_lr", "flop",
+    "state", "mrr10", "recall100", "ndcg10", "map10",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def home(study_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which the study has been reproduced once."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRO_HOME", str(home))
+        assert main(["reproduce", str(study_file)]) == 0
+    return home
+
+
+def test_the_report_is_whole(home: Path) -> None:
+    build = home / "build" / "study-tiny"
+    report = json.loads((build / "report.json").read_text())
+    assert {"profile", "dataset", "digests", "provenance", "grid", "laws", "claims"} <= set(report)
+    assert report["missing"] == 0
+    assert len(report["grid"]) == 4
+    assert all(set(row) >= COLUMNS for row in report["grid"])
+    for form in report["laws"].values():
+        assert {"params", "ci95", "aicc", "r2_log", "loo_model_mre", "loo_size_mre", "corner_mre"} <= set(form)
+    for claim in report["claims"]:
+        assert {"id", "source", "paper", "ours", "ci95", "verdict", "why"} <= set(claim)
+        assert claim["why"]
+    assert not any(c["verdict"] == "differs" for c in report["claims"] if c.get("kind") == "num")
+    table = pd.read_csv(build / "grid.csv")
+    assert table["mael"].tolist() == [row["mael"] for row in report["grid"]]
+
+
+def test_every_notebook_ran_without_an_error(home: Path) -> None:
+    executed = sorted((home / "build" / "study-tiny" / "notebooks").glob("*.ipynb"))
+    sources = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    assert [path.name for path in executed] == [path.name for path in sources]
+    for path in executed:
+        notebook = nbformat.read(path, as_version=4)
+        outputs = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs]
+        assert not [o for o in outputs if o.output_type == "error"]
+        assert not [o for o in outputs if o.get("name") == "stderr"], path.name
+        assert any("text/markdown" in o.get("data", {}) for o in outputs)
+
+
+def test_every_figure_has_its_three_files_and_words(home: Path) -> None:
+    folder = home / "build" / "study-tiny" / "figures"
+    names = {path.stem for path in folder.iterdir()}
+    assert names
+    for name in names:
+        assert (folder / f"{name}.svg").stat().st_size > 0
+        assert (folder / f"{name}.png").stat().st_size > 0
+        assert len(json.loads((folder / f"{name}.json").read_text())["alt"]) > 20
+
+
+def test_a_second_call_does_nothing_until_something_changes(
+    home: Path, study_file: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("REPRO_HOME", str(home))
+    notebook = home / "build" / "study-tiny" / "notebooks" / "10_report.ipynb"
+    before = notebook.stat().st_mtime_ns
+    assert main(["reproduce", str(study_file)]) == 0
+    assert "nothing changed" in capsys.readouterr().out
+    assert notebook.stat().st_mtime_ns == before
+    from repro.app import stamp
+
+    assert stamp.unchanged(str(study_file))
+    run = next(iter((home / "runs" / "train").glob("[0-9a-f]*")))
+    run.rename(tmp_path / run.name)
+    assert not stamp.unchanged(str(study_file))
+    (tmp_path / run.name).rename(run)
+    assert stamp.unchanged(str(study_file))
+    text = study_file.read_text()
+    study_file.write_text(text + " ")
+    assert not stamp.unchanged(str(study_file))
+    study_file.write_text(text)
+
+
+def test_publish_refuses_what_is_not_there(
+    study_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("REPRO_HOME", str(tmp_path))
+    assert main(["publish", str(study_file)]) == 2
+    assert "make reproduce" in capsys.readouterr().err
