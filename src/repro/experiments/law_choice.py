@@ -35,8 +35,8 @@ def answers(table: pd.DataFrame, n: str = "n_encoder", seed: int = 1) -> dict[st
     """
     slopes = local_slopes(table, n)
     regime = find_regime(slopes)
-    inside = table[table["d"].isin(regime.sizes)] if regime else table
-    grid = law_fits.losses(inside, n)
+    partial = bool(regime) and not regime.whole
+    grid = law_fits.losses(table, n, regime.sizes)
     law = law_fits.laws(grid)
     curve = _learning_curve(grid)
     duels, refused = _duels(grid, seed) if regime else ([], regime.reason)
@@ -64,8 +64,8 @@ def answers(table: pd.DataFrame, n: str = "n_encoder", seed: int = 1) -> dict[st
         "regime": regime.as_dict(),
         "local_slopes": slopes.astype(object).where(slopes.notna(), None).to_dict("records"),
         "laws": law,
-        "laws_all_sizes": law if regime.whole else law_fits.laws(law_fits.losses(table, n)),
-        "exponents_by_count": law_fits.exponents_by_count(inside),
+        "laws_all_sizes": law_fits.laws(law_fits.losses(table, n)) if partial else law,
+        "exponents_by_count": law_fits.exponents_by_count(table, regime.sizes),
         "depth": law_fits.depth_at_width(table, n),
         "duels": [duel.as_dict() for duel in duels],
         "learning_curve": curve.to_dict("records"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -30,12 +31,15 @@ COUNTS = {
 }
 
 
-def losses(table: pd.DataFrame, n: str = "n_encoder") -> Table:
+def losses(table: pd.DataFrame, n: str = "n_encoder", sizes: Sequence[int] = ()) -> Table:
     """The grid as a table for the laws: MAEL (nats) of (N, D); censored runs as upper bounds.
 
-    Diverged runs are left out.  Raises `UserError` where nothing is left.
+    sizes: take these data sizes alone (all without).  Diverged runs are left out.  Raises
+    `UserError` where nothing is left.
     """
     usable = table[table["state"] != "diverged"]
+    if len(sizes):
+        usable = usable[usable["d"].isin(sizes)]
     return from_frame(usable, loss="mael", n=n, d="d", state="state", where="the grid's table")
 
 
@@ -47,12 +51,12 @@ def laws(table: Table) -> dict[str, dict[str, Any]]:
     return {name: _law(name, table) for name in FORMS}
 
 
-def exponents_by_count(table: pd.DataFrame) -> list[dict[str, Any]]:
+def exponents_by_count(table: pd.DataFrame, sizes: Sequence[int] = ()) -> list[dict[str, Any]]:
     """The product law's exponents under each of the four counts of N, a row each."""
     rows: list[dict[str, Any]] = []
     for column, meaning in COUNTS.items():
         try:
-            fitted = fit("product", losses(table, column))
+            fitted = fit("product", losses(table, column, sizes))
         except UserError as error:
             rows.append({"count": column, "meaning": meaning, "note": error.what})
             continue

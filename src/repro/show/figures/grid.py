@@ -65,7 +65,7 @@ def curves(readings: pd.DataFrame, table: pd.DataFrame, n: str = "n_encoder") ->
         ends = []
         for (d, _), line in steps[steps["model"] == model].groupby(["d", "seed"]):
             panel.plot(line["lr_steps"], line["loss"], color=colours[d], linewidth=1.3)
-            best = line.loc[line["loss"].idxmin()]
+            best = line.nsmallest(1, "loss").iloc[0]
             panel.plot(
                 best["lr_steps"], best["loss"], "o", color=colours[d], markeredgecolor="white"
             )

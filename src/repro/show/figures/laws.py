@@ -16,7 +16,7 @@ from repro.show.style import Drawing
 HOLD_OUTS = {
     "loo_model_mre": "one model left out",
     "loo_size_mre": "one data size left out",
-    "corner_mre": "largest corner predicted",
+    "corner_mre": "corner predicted",
 }
 
 
@@ -191,7 +191,9 @@ def _along(axis: str, table: pd.DataFrame, fitted: Fit, n: str) -> Drawing:
     below.set_ylabel("residual (%)")
     below.margins(y=0.2)
     exponents_ = ", ".join(f"{k} = {v:.3g}" for k, v in fitted.parameters.items())
-    top.set_title(f"{fitted.form.title}: {fitted.form.formula},  {len(fitted.table)} runs fitted")
+    top.set_title(
+        f"{fitted.form.title}  ${fitted.form.latex}$,  {len(fitted.table)} of {len(used)} runs fitted"
+    )
     alt = (
         f"MAEL against {label} on logarithmic axes with the {fitted.form.title} ({exponents_}) drawn "
         f"through; bars: 95 % of the evaluation sample; bands: 95 % of the law. "
