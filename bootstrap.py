@@ -26,7 +26,7 @@ if all(map(find_spec, ("torch", "transformers", "papermill", "pytest"))):
 
 def main():
     """Print the path of the interpreter; every other word goes to standard error."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 (this runs before any requirement is checked)
         fail(
             "Python 3.11 or newer is needed, this is " + sys.version.split()[0],
             "name one: make PYTHON=python3.12 ...",
@@ -37,8 +37,10 @@ def main():
         return
     if VENV.exists() and not STAMP.exists():  # not made here
         if not (python.exists() and has_project(python)):
-            fail(".venv was not made by this script, and lacks the project or its packages",
-                 "activate and complete it, or move it away")
+            fail(
+                ".venv was not made by this script, and lacks the project or its packages",
+                "activate and complete it, or move it away",
+            )
     elif not (python.exists() and STAMP.exists() and STAMP.read_text() == stamp()):
         make(python)
     print(python)

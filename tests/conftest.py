@@ -9,8 +9,9 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
-import tiny
 import torch
+
+import tiny
 from repro.app.study import Study
 from repro.data.dataset import Dataset
 from repro.experiments.runs import Trained

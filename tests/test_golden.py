@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+
 from repro.experiments.runs import Trained
 from repro.store import VERSIONS
 from repro.work.makers import Makers

@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
 import repro
 
 SOURCE = Path(repro.__file__).parent
@@ -70,7 +71,9 @@ def imported(tree: ast.Module, *, at_import: bool = False) -> set[str]:
     names: set[str] = set()
     nodes = list(ast.walk(tree))
     if at_import:
-        inside = {id(n) for f in nodes if isinstance(f, ast.FunctionDef | ast.Lambda) for n in ast.walk(f)}
+        inside = {
+            id(n) for f in nodes if isinstance(f, ast.FunctionDef | ast.Lambda) for n in ast.walk(f)
+        }
         checking = {
             id(n)
             for test in nodes
@@ -105,7 +108,9 @@ def test_imports_go_downward(module: str) -> None:
 def test_there_is_no_cycle() -> None:
     graph = defaultdict(set)
     for module, tree in MODULES.items():
-        graph[module] = {t for n in imported(tree, at_import=True) if (t := ours(n)) and t != module}
+        graph[module] = {
+            t for n in imported(tree, at_import=True) if (t := ours(n)) and t != module
+        }
     done: set[str] = set()
 
     def visit(module: str, path: tuple[str, ...]) -> None:

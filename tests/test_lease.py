@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from repro import lease
 
 HOLDER = """
@@ -75,7 +76,7 @@ def test_of_many_who_follow_a_dead_holder_one_succeeds(tmp_path: Path) -> None:
         os.utime(path, (1, 1))
         held, barrier, done = [], threading.Barrier(8), threading.Barrier(8)
 
-        def one(path: Path = path, held: list = held, barrier=barrier, done=done) -> None:  # noqa: ANN001
+        def one(path: Path = path, held: list = held, barrier=barrier, done=done) -> None:
             barrier.wait()
             with lease.hold(path) as mine:
                 held.append(mine)

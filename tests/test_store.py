@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from repro import store as stores
 from repro.store import Store, canonical, check, digest
 
@@ -17,7 +18,7 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "runs")
 
 
-def write(text: str):  # noqa: ANN201
+def write(text: str):
     return lambda folder: (folder / "text").write_text(text) and None
 
 
@@ -85,7 +86,7 @@ def test_ten_at_once_make_one_result(store: Store) -> None:
     ],
     ids=["changed", "emptied", "gone", "manifest cut", "manifest wrong", "truncated"],
 )
-def test_damage_is_found_set_aside_and_made_again(store: Store, damage, capsys) -> None:  # noqa: ANN001
+def test_damage_is_found_set_aside_and_made_again(store: Store, damage, capsys) -> None:
     folder = store.get_or_make("train", {}, write("x"))
     damage(folder)
     assert check(folder)

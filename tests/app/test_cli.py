@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from repro.app.cli import main
 from repro.app.study import Study
 
 
 @pytest.fixture
-def profile(study_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: Study) -> Path:
+def profile(
+    study_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: Study
+) -> Path:
     """A copy of the tiny profile, one key a line, over the session's store (its data are there)."""
     monkeypatch.setenv("REPRO_HOME", str(study.store.root.parent))
     path = tmp_path / "mine.yaml"
@@ -45,6 +48,10 @@ def swap(old: str, new: str) -> Callable[[Path], None]:
     return change
 
 
+def swap_name(path: Path) -> None:
+    path.rename(path.with_name("mime.yaml"))
+
+
 def same_split(path: Path) -> None:
     """A dataset file that evaluates on what it trains on."""
     dataset = json.loads((path.parent / "data.yaml").read_text())
@@ -62,8 +69,8 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "a key twice": (swap("seed: 1", "seed: 1\nseed: 2"), "mine.yaml:", "keep one"),
     "empty": (lambda path: path.write_text(""), "mine.yaml", "empty"),
     "not YAML": (lambda path: path.write_text("a: [1,\nb: }"), "mine.yaml:", "YAML"),
-    "a directory": (lambda path: (path.unlink(), path.mkdir()) and None, "mine.yaml", "directory"),
-    "no such file": (lambda path: path.rename(path.with_name("mime.yaml")) and None, "mine.yaml", "mime.yaml"),
+    "a directory": (lambda path: path.unlink() or path.mkdir(), "mine.yaml", "directory"),
+    "no such file": (swap_name, "mine.yaml", "mime.yaml"),
 }  # fmt: skip
 
 
@@ -88,7 +95,9 @@ def test_broken_files_stop_before_work_starts(
     assert set(study.store.root.glob("train/**/*")) == before
 
 
-def test_a_right_file_is_checked_and_priced(profile: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_right_file_is_checked_and_priced(
+    profile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check", str(profile), "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["runs"] == 4
@@ -111,7 +120,9 @@ def test_an_unknown_profile_names_the_nearest(capsys: pytest.CaptureFixture[str]
 
 def test_help_does_not_import_torch() -> None:
     code = "import sys; from repro.app.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
-    code += "assert not {'torch', 'transformers', 'pandas', 'scipy'} & set(sys.modules), sys.modules"
+    code += (
+        "assert not {'torch', 'transformers', 'pandas', 'scipy'} & set(sys.modules), sys.modules"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "reproduce" in done.stdout

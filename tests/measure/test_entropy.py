@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import torch
+
 from repro.measure.entropy import chance, contrastive_entropy
 from repro.model.infonce import infonce
 

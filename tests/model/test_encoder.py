@@ -9,12 +9,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+from transformers import BertConfig
+
 from repro.app.study import Study
 from repro.model import pretrained
 from repro.model.encoder import Encoder, EncoderParams, Size, build, encode, restore, save, size
 from repro.model.pretrained import Pretrained
 from repro.model.texts import TextParams, Texts
-from transformers import BertConfig
 
 # Layers/width -> encoder, encoder + pooler, DRScale's rule (projection 768), total with pooler:
 # the 24 BERT miniatures (google-research/bert; arXiv 1908.08962).
@@ -116,9 +117,7 @@ def test_mean_pooling_is_the_mean_over_tokens(study: Study, source: Pretrained) 
     encoder = make(source).eval()
     chunk = some_texts(study, source, 10_000).chunks(np.array([3, 4, 5]), np.array([6]))[0]
     with torch.no_grad():
-        states = encoder.backbone(
-            input_ids=chunk.ids, attention_mask=chunk.mask
-        ).last_hidden_state
+        states = encoder.backbone(input_ids=chunk.ids, attention_mask=chunk.mask).last_hidden_state
         for row, length in enumerate(chunk.lengths):
             by_hand = encoder.projection(states[row, :length].mean(dim=0))
             torch.testing.assert_close(encoder(chunk.ids, chunk.mask)[row], by_hand)

@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from repro.model.infonce import backward, infonce, same_dropout
 from torch import Tensor, nn
+
+from repro.model.infonce import backward, infonce, same_dropout
 
 
 def test_equal_scores_give_the_log_of_the_count() -> None:
@@ -25,7 +26,9 @@ def test_only_the_positive_and_the_candidates_count() -> None:
     scores = torch.tensor([[1.0, 2.0, 9.0, 0.5]], dtype=torch.float64)
     candidates = torch.tensor([[False, True, False, True]])
     by_hand = -math.log(math.exp(1.0) / (math.exp(1.0) + math.exp(2.0) + math.exp(0.5)))
-    assert infonce(scores, torch.tensor([0]), candidates).item() == pytest.approx(by_hand, abs=1e-15)
+    assert infonce(scores, torch.tensor([0]), candidates).item() == pytest.approx(
+        by_hand, abs=1e-15
+    )
     without = infonce(scores, torch.tensor([0]), torch.zeros(1, 4, dtype=torch.bool))
     assert without.item() == 0.0
 
@@ -50,7 +53,9 @@ class Setup:
         self.network.zero_grad()
         embed: Callable[[int], Tensor] = lambda i: self.network(self.chunks[i])  # noqa: E731
         value = backward(same_dropout(embed, seed), 3, self.order, self.loss, cached=cached)
-        return value.item(), [p.grad.clone() for p in self.network.parameters() if p.grad is not None]
+        return value.item(), [
+            p.grad.clone() for p in self.network.parameters() if p.grad is not None
+        ]
 
 
 SHARED = torch.zeros(4, 8, dtype=torch.bool).index_fill(1, torch.tensor([2, 4, 6, 7]), True)

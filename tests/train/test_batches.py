@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from repro.data.dataset import Dataset
 from repro.data.negatives import NegativesParams
 from repro.train.batches import Batches

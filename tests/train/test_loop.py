@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+
 from repro.experiments.runs import Trained
 from repro.train import loop
 from repro.work.makers import Makers

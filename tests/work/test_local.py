@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from repro.app.study import Study
 from repro.store import file_digest
 from repro.work import local
@@ -109,7 +110,7 @@ def test_workers_end_with_their_parent(fresh: Study, tmp_path: Path) -> None:
     assert children
     process.kill()
     process.wait()
-    gone, alive = psutil.wait_procs(children, timeout=20)
+    _, alive = psutil.wait_procs(children, timeout=20)
     assert not alive
 
 

@@ -48,8 +48,9 @@ class Study:
             f"study {self.name}: {profile.description}",
             f"  models {', '.join(grid_.models)}; D {', '.join(f'{d:,}' for d in grid_.sizes)} pairs; "
             f"{len(grid_.seeds)} seed{'s' if len(grid_.seeds) > 1 else ''} (root {profile.seed})",
-            f"  batches of {profile.train.batch_pairs} pairs, {profile.train.negatives.count} negatives, "
-            f"{profile.texts.query_tokens}/{profile.texts.passage_tokens} tokens, {profile.encoder.scoring} score",
+            f"  batches of {profile.train.batch_pairs} pairs, "
+            f"{profile.train.negatives.count} negatives, {profile.texts.query_tokens}/"
+            f"{profile.texts.passage_tokens} tokens, {profile.encoder.scoring} score",
         ])  # fmt: skip
 
     @functools.cached_property

@@ -80,10 +80,14 @@ class Texts:
         mask = np.zeros((len(rows), width), np.int64)
         is_query = rows < len(queries)
         special = (self.source.cls_id, self.source.sep_id, self.source.pad_id)
+        own_queries, own_passages = (
+            queries[rows[is_query]],
+            passages[rows[~is_query] - len(queries)],
+        )
         for tokens, chosen, indices, limit in (
-            (self.table.queries, is_query, queries[rows[is_query]], self.params.query_tokens),
-            (self.table.passages, ~is_query, passages[rows[~is_query] - len(queries)], self.params.passage_tokens),
-        ):  # fmt: skip
+            (self.table.queries, is_query, own_queries, self.params.query_tokens),
+            (self.table.passages, ~is_query, own_passages, self.params.passage_tokens),
+        ):
             if len(indices):
                 part, real = tokens.batch(indices, limit, *special)
                 ids[chosen, : part.shape[1]], mask[chosen, : part.shape[1]] = part, real

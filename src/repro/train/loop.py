@@ -116,11 +116,10 @@ def run(
         if lowest:
             save(encoder, folder / BEST)
         last = trainer.done >= spec.curve.max_steps
-        ended = (
-            state(*record.arrays("lr_steps", "loss"), pairs - record.best, spec.curve, last=last)
-            if math.isfinite(train_loss)
-            else "diverged"
-        )
+        axis, curve = record.arrays("lr_steps", "loss")
+        ended = state(axis, curve, pairs - record.best, spec.curve, last=last)
+        if not math.isfinite(train_loss):
+            ended = "diverged"
         if ended is None:
             about = {**record.as_dict(), "cached": trainer.cached}
             checkpoint.write(folder, encoder, trainer.optimizer, record.best, about)

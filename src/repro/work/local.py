@@ -76,7 +76,8 @@ class _Pool:
         """Show messages until every worker has ended; replace those that died."""
         while self.processes:
             try:
-                self._take(*self.messages.get(timeout=0.2), progress)
+                index, event, where, detail = self.messages.get(timeout=0.2)
+                self._take(index, event, where, detail, progress)
                 continue
             except queue.Empty:
                 pass

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Hashable
-from typing import TextIO
+from collections.abc import Hashable, Mapping
+from typing import Any, TextIO
 
 TERMINAL_SECONDS = 1.0
 PLAIN_SECONDS = 30.0
@@ -20,10 +20,11 @@ class Progress:
     def __init__(
         self,
         title: str,
-        costs: dict[Hashable, float] | dict[tuple[str, str], float],
+        costs: Mapping[Any, float],
         stream: TextIO | None = None,
     ) -> None:
-        self.title, self.costs = title, dict(costs)
+        self.title = title
+        self.costs: dict[Hashable, float] = dict(costs)
         self.stream = stream or sys.stdout
         self.live = self.stream.isatty()
         self.began = self.shown = time.monotonic()

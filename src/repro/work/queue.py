@@ -6,6 +6,7 @@ that nobody holds; the lease in the store decides between two who try at once.
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 import traceback
@@ -103,7 +104,7 @@ def work(
             started(where)
             error = ""
             try:
-                sweep.store.make(task.kind, task.spec, lambda folder, task=task: make(task, folder))
+                sweep.store.make(task.kind, task.spec, functools.partial(make, task))
             except Exception as fault:
                 error = f"{type(fault).__name__}: {fault}"
                 sweep.fail(where, f"{error}\n{traceback.format_exc()}")
