@@ -18,18 +18,19 @@ MEMORY_PER_WORKER = 600e6  # bytes: Python, torch and transformers, as measured 
 def add_parser(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser("check", help="check a profile and print what it would cost")
-    parser.add_argument("profile", help="a profile's name or file; PROFILE:DATASET for other data")
+    parser.add_argument("profile", nargs="+", help="a profile's name or file; PROFILE:DATASET")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the plan of a profile; raises `UserError` where it cannot run."""
+    """Print the plan of each profile; raises `UserError` where one cannot run."""
     from repro.app.study import Study, files
 
-    study = Study(*files(args.profile))
-    plan = estimate(study)
-    print(json.dumps(plan, indent=1) if args.json else f"{study.describe()}\n{as_text(plan)}")
+    for name in args.profile:
+        study = Study(*files(name))
+        plan = estimate(study)
+        print(json.dumps(plan, indent=1) if args.json else f"{study.describe()}\n{as_text(plan)}")
     return 0
 
 
