@@ -52,7 +52,9 @@ class Setup:
     def gradients(self, *, cached: bool, seed: int = 1) -> tuple[float, list[Tensor]]:
         self.network.zero_grad()
         embed: Callable[[int], Tensor] = lambda i: self.network(self.chunks[i])  # noqa: E731
-        value = backward(same_dropout(embed, seed), 3, self.order, self.loss, cached=cached)
+        value = backward(
+            same_dropout(embed, seed, torch.device("cpu")), 3, self.order, self.loss, cached=cached
+        )
         return value.item(), [
             p.grad.clone() for p in self.network.parameters() if p.grad is not None
         ]

@@ -176,7 +176,7 @@ class Trainer:
             group["lr"] = float(self.lr[self.done])
         self.optimizer.zero_grad(set_to_none=True)
         loss = backward(
-            same_dropout(embed, seeds.derive(spec.seed, "step", self.done)),
+            same_dropout(embed, seeds.derive(spec.seed, "step", self.done), self.device),
             len(chunks),
             order,
             lambda vectors: step_loss(vectors, batch, self.encoder.scale()),
