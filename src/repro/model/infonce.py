@@ -65,17 +65,14 @@ def same_dropout(embed: EmbedChunk, seed: int, device: torch.device) -> EmbedChu
     """`embed`, its dropout on chunk i drawn from a stream that depends on `seed` and i alone."""
     # Not torch.manual_seed: it queues a call with a stack trace for every GPU that is not there,
     # which costs a millisecond each time and never leaves memory.
-    if device.type == "cuda":
-        generator = torch.cuda.default_generators[device.index or 0]
-    else:
-        generator = (
-            torch.mps._get_default_mps_generator()
-            if device.type == "mps"
-            else torch.default_generator
-        )
+    reseed = {
+        "cpu": torch.default_generator.manual_seed,
+        "cuda": torch.cuda.manual_seed,
+        "mps": torch.mps.manual_seed,
+    }[device.type]
 
     def seeded(i: int) -> Tensor:
-        generator.manual_seed(seeds.derive(seed, "dropout", i))
+        reseed(seeds.derive(seed, "dropout", i))
         return embed(i)
 
     return seeded
