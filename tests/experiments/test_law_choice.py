@@ -133,3 +133,16 @@ def test_corner_is_the_one_of_the_laws() -> None:
     ours = holdout.corner("product", table, n_max, d_max)
     np.testing.assert_array_equal(ours.predicted, holdout.corner("product", table).predicted)
     assert answers("product")["M8"]["value"] == pytest.approx(ours.mean)
+
+
+def test_the_evaluation_sample_widens_the_exponents() -> None:
+    table = synthetic.grid_table(synthetic.product, synthetic.MICRO, (640, 2560))
+    rng = np.random.default_rng(0)
+    pairs = {
+        (row.model, row.d, row.seed): row.mael * rng.exponential(size=40)
+        for row in table.itertuples()
+    }
+    plain, wide = (law_choice.answers(table, losses)["M6"]["parts"] for losses in (None, pairs))
+    for name in ("alpha", "beta"):
+        assert np.ptp(wide[name]["ci95"]) > 1.1 * np.ptp(plain[name]["ci95"])
+        assert wide[name]["value"] == plain[name]["value"]

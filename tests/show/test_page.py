@@ -28,6 +28,7 @@ def test_found_names_each_part() -> None:
     row = {"ours": {"alpha": 0.1, "beta": 0.2}, "ci95": {"alpha": [0.05, 0.15]}}
     assert page.found(row) == "alpha 0.1 [0.05, 0.15]<br>beta 0.2"
     assert page.found({"ours": None, "ci95": None}) == "–"
+    assert page.found({"ours": 0.024, "ci95": [0.01, 0.04], "unit": "%"}) == "2.4 % [1, 4]"
 
 
 def test_tally_counts_every_verdict() -> None:
@@ -45,8 +46,8 @@ def test_one_seed_is_said_to_tell_no_noise() -> None:
 
 def test_fall_is_that_of_the_law() -> None:
     text = reading.fall(synthetic.grid_table(synthetic.product, noise=0))
-    assert "16 times the pairs lower MAEL by 43 %" in text
-    assert "62 times the parameters by 34 %" in text
+    assert "16 times the pairs change MAEL by -43 %" in text
+    assert "62 times the parameters by -34 %" in text
 
 
 def test_states_are_counted() -> None:

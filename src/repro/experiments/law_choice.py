@@ -6,31 +6,39 @@ models nearly everything is uncertain; each answer says from how many runs it co
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from repro import seeds
-from repro.experiments import law_fits, published, rivals
+from repro.experiments import foresight, law_fits, published, rivals
 from repro.experiments.answer import Answer, answer, part
 from repro.experiments.regime import Regime, find_regime, local_slopes
 from repro.laws import holdout
 from repro.laws.fit import fit
-from repro.laws.intervals import intervals
+from repro.laws.intervals import intervals, widened
+from repro.laws.resample import resample_evaluation
 from repro.laws.table import Table
 from repro.params import UserError
 
-Mask = NDArray[np.bool_]
+PairLosses = Mapping[tuple[str, int, int], NDArray[np.floating[Any]]]
 
 
-def answers(table: pd.DataFrame, n: str = "n_encoder", seed: int = 1) -> dict[str, Any]:
+def answers(
+    table: pd.DataFrame,
+    pair_losses: PairLosses | None = None,
+    n: str = "n_encoder",
+    seed: int = 1,
+) -> dict[str, Any]:
     """Claim -> answer, with `regime`, `local_slopes`, `laws`, `exponents_by_count`, `depth`, `duels`
     and `learning_curve` beside; all plain data.
 
-    table: one row a run (see `experiments.grid`); n: the column that counts parameters.  Raises
+    table: one row a run (see `experiments.grid`).  pair_losses: run (model, D, seed) -> loss of each
+    validation pair; with them the interval of M6 holds the evaluation sample too.  n: the column that
+    counts parameters.  Raises
     `UserError` where no run is left.
     """
     slopes = local_slopes(table, n)
@@ -43,15 +51,15 @@ def answers(table: pd.DataFrame, n: str = "n_encoder", seed: int = 1) -> dict[st
     claims = {
         "M4": _parallel(grid, regime),
         "M5": _rivals(duels, refused, law, len(grid)),
-        "M6": _exponents(grid),
-        "M7": _left_out("product", grid, law["product"]),
-        "M8": _corner("product", grid),
-        "M20": _few_runs("product", grid, curve),
-        "S3": _single("single_n_floor", grid, "d", "models"),
-        "S4": _single("single_d_floor", grid, "n", "sizes"),
-        "S5": _left_out("joint_floor", grid, law["joint_floor"]),
-        "S14": _few_runs("joint_floor", grid, curve),
-        "C3": _corner("additive_floor", grid),
+        "M6": _exponents(grid, _pair_losses(table, pair_losses, regime.sizes), seed),
+        "M7": foresight.left_out("product", grid, law["product"]),
+        "M8": foresight.corner("product", grid),
+        "M20": foresight.few_runs("product", grid),
+        "S3": foresight.single("single_n_floor", grid, "d", "models"),
+        "S4": foresight.single("single_d_floor", grid, "n", "sizes"),
+        "S5": foresight.left_out("joint_floor", grid, law["joint_floor"]),
+        "S14": foresight.few_runs("joint_floor", grid),
+        "C3": foresight.corner("additive_floor", grid),
     }
     if not regime:
         for name in ("M4", "M5", "M7", "M8", "M20"):
@@ -113,102 +121,35 @@ def _rivals(duels: list[rivals.Duel], refused: str, law: dict[str, Any], n: int)
     return answer(best.ratio, said, n=n, holds=holds)
 
 
-def _exponents(table: Table) -> Answer:
-    """M6: alpha and beta of the product law."""
+def _exponents(table: Table, pairs: NDArray[np.float64] | None, seed: int) -> Answer:
+    """M6: alpha and beta of the product law; pairs [runs, validation pairs]: their losses."""
     try:
         fitted = fit("product", table)
     except UserError as error:
         return answer(None, error.what, n=len(table), blocked=error.what)
     found = intervals(fitted)
+    if pairs is not None:
+        rng = seeds.stream(seed, "law choice", "evaluation sample")
+        found = widened(found, resample_evaluation(fitted, pairs, 1000, rng))
     parts = {name: part(fitted.parameters[name], found.get(name)) for name in ("alpha", "beta")}
     models, sizes = _levels(table)
     why = f"{models} models x {sizes} sizes; interval: {found.method}"
     return answer(None, "; ".join([why, *found.notes]), n=len(table), parts=parts)
 
 
-def _left_out(form: str, table: Table, law: dict[str, Any]) -> Answer:
-    """M7, S5: mean and worst relative error with one model, or one size, left out."""
-    parts: dict[str, Answer] = {}
-    notes = []
-    for by, name in (("n", "model"), ("d", "size")):
-        try:
-            out = holdout.leave_one_out(form, table, by)
-        except UserError as error:
-            return answer(None, error.what, n=len(table), blocked=error.what)
-        means = np.array([out.errors[out.group == g].mean() for g in np.unique(out.group)])
-        half = law_fits.half_width(means)
-        parts[f"loo_{name}"] = part(means.mean(), _above_zero(means.mean(), half))
-        parts[f"worst_{name}"] = part(out.worst)
-        notes.append(
-            f"{len(means)} {name}s in turn: {_percent(means.mean())}, worst {_percent(out.worst)}"
-        )
-    for name in ("alpha", "beta"):
-        if law.get("params"):
-            parts[name] = part(law["params"].get(name), law["ci95"].get(name))
-    pinned = f" ({law['note']})" if law.get("note") else ""
-    value = max(parts["loo_model"]["value"], parts["loo_size"]["value"])
-    return answer(value, "; ".join(notes) + pinned, n=len(table), parts=parts)
-
-
-def _corner(form: str, table: Table) -> Answer:
-    """M8, C3: fitted on the smaller models and sizes, the error on the corner beyond both."""
-    n_max, d_max = rivals.corner_limits(table)
-    n, d = table.columns["n"], table.columns["d"]
-    seen = (n <= n_max) & (d <= d_max)
-    held = (n > n_max) & (d > d_max) & (table.bound == 0)
-    return _foresee(form, table, seen, held, f"fit N <= {n_max:,.0f}, D <= {d_max:,.0f}")
-
-
-def _few_runs(form: str, table: Table, curve: pd.DataFrame) -> Answer:
-    """M20, S14: the cheaper half of the runs outside the corner predicts the corner."""
-    n_max, d_max = rivals.corner_limits(table)
-    n, d = table.columns["n"], table.columns["d"]
-    corner = (n > n_max) & (d > d_max)
-    cost = np.where(corner, np.inf, n * d)
-    count = int(np.ceil((~corner).sum() / 2))
-    seen = np.zeros(len(table), dtype=bool)
-    seen[np.argsort(cost, kind="stable")[:count]] = True
-    share = (n * d)[seen].sum() / (n * d).sum()
-    rule = f"the {count} cheapest runs, {100 * share:.0f} % of the compute of the grid (N x D)"
-    return _foresee(form, table, seen, corner & (table.bound == 0), rule)
-
-
-def _single(form: str, table: Table, fixed: str, of: str) -> Answer:
-    """S3, S4: R2 of a law in one variable at the largest value of the other."""
-    column = table.columns[fixed]
-    rows = table.take((column == column.max()) & (table.bound == 0))
-    needed = 5  # three parameters and two to spare
-    if len(rows) < needed:
-        why = f"{len(rows)} {of} for 3 parameters: R2 says nothing with fewer than {needed}"
-        return answer(None, why, n=len(rows), blocked=why)
-    try:
-        fitted = fit(form, rows)
-    except UserError as error:
-        return answer(None, error.what, n=len(rows), blocked=error.what)
-    names = ", ".join(f"{k} {v:.3g}" for k, v in fitted.parameters.items())
-    why = f"{len(rows)} {of} at the largest {fixed.upper()}: {names}"
-    return answer(holdout.r2_level(fitted), why, n=len(rows))
-
-
-def _foresee(form: str, table: Table, seen: Mask, held: Mask, rule: str) -> Answer:
-    """Mean relative error on `held` of the law fitted on `seen`, with the prediction's own interval."""
-    try:
-        if not held.any():
-            raise UserError("the corner holds no run that reached its minimum")
-        fitted = fit(form, table.take(seen))
-    except UserError as error:
-        return answer(None, error.what, n=int(seen.sum()), blocked=error.what)
-    rows = table.take(held)
-    actual, predicted = rows.loss, fitted.predict(**rows.columns)
-    low, high = fitted.band(rows.n, rows.d)
-    noise = student.ppf(0.975, fitted.df) * fitted.sigma
-    half = float(np.mean(np.sqrt((np.log(high / low) / 2) ** 2 + noise**2)))
-    miss = float(np.mean(np.abs(predicted / actual - 1)))
-    why = (
-        f"{rule}: {int(seen.sum())} runs predict {int(held.sum())}; "
-        f"the fit's own 95 % prediction interval is +- {100 * min(half, 9.99):.0f} %"
-    )
-    return answer(miss, why, n=int(seen.sum()), ci95=_above_zero(miss, half))
+def _pair_losses(
+    table: pd.DataFrame, found: PairLosses | None, sizes: Sequence[int]
+) -> NDArray[np.float64] | None:
+    """Loss of each validation pair (columns) at each row of `law_fits.losses`; None if one is missing."""
+    used = table[table["state"] != "diverged"]
+    used = used[used["d"].isin(sizes)] if len(sizes) else used
+    runs = [
+        (str(m), int(d), int(s))
+        for m, d, s in zip(used["model"], used["d"], used["seed"], strict=True)
+    ]
+    if not found or any(run not in found for run in runs):
+        return None
+    return np.array([found[run] for run in runs], dtype=np.float64)
 
 
 def _learning_curve(table: Table) -> pd.DataFrame:
@@ -251,13 +192,5 @@ def _slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     return float(np.polyfit(x, y, 1)[0])
 
 
-def _above_zero(value: float, half: float) -> tuple[float, float]:
-    return max(0.0, value - half), value + half
-
-
 def _levels(table: Table) -> tuple[int, int]:
     return len(np.unique(table.columns["n"])), len(np.unique(table.columns["d"]))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * min(share, 9.99):.1f} %"

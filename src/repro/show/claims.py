@@ -75,6 +75,7 @@ class Claim(Params):
     num: Comparison | None = None
     qual: Judgement | None = None
     calc: Comparison | None = None
+    percent: bool = False  # shown as a percentage; the report keeps the share
     not_run: str = ""
 
     @property
@@ -193,6 +194,7 @@ def _row(
         "paper": claim.paper,
         "ours": value if single else ours or None,
         "ci95": ends if single else ci95 or None,
+        "unit": "%" if claim.percent else "",
         "n": answer.get("n"),
         "verdict": verdict,
         "why": why,

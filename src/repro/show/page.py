@@ -13,6 +13,13 @@ MARKS = {
     "not run": "– not run",
 }  # fmt: skip
 ORDER = tuple(MARKS)
+PARTS = {
+    "interaction": "between models", "bend_d": "along D", "bend_n": "along N",
+    "loo_model": "model out", "loo_size": "size out", "worst_model": "worst, model out",
+    "worst_size": "worst, size out", "mrr10": "MRR@10", "recall100": "Recall@100",
+    "ndcg10": "nDCG@10", "map10": "MAP@10", "ratio_lr_steps": "ratio, lr-steps",
+    "train_usd": "training, USD", "serve_usd": "serving, USD",
+}  # fmt: skip
 
 
 def say(text: str, **values: Any) -> None:
@@ -30,17 +37,14 @@ def verdicts(rows: Iterable[Mapping[str, Any]], *claims: str) -> None:
     """Display the verdicts on `claims` (all without), a row each: what the paper says, what we found."""
     chosen = [row for row in rows if not claims or row["id"] in claims]
     head = ["", "claim", "paper", "ours [95 %]", "verdict", "why"]
-    body = [
-        [
-            row["id"],
-            row["claim"],
-            row["paper"],
-            found(row),
-            f"**{MARKS[row['verdict']]}**{'' if row['kind'] == 'qual' else ' (' + row['kind'] + ')'}",
-            row["why"],
-        ]
-        for row in chosen
-    ]
+    body, above = [], None
+    for row in chosen:
+        again = row["id"] == above
+        above = row["id"]
+        said = ["", "as above", ""] if again else [row["id"], row["claim"], row["paper"]]
+        kind = "" if row["kind"] == "qual" else f" ({row['kind']})"
+        verdict = f"**{MARKS[row['verdict']]}**{kind}"
+        body.append([*said, found(row), verdict, row["why"]])
     _display(markdown(head, body))
 
 
@@ -74,7 +78,8 @@ def estimate(part: Mapping[str, Any]) -> str:
     if part.get("value") is None:
         return "not determined"
     ends = part.get("ci95")
-    return f"**{cell(part['value'])}**" + (f" [{cell(ends[0])}, {cell(ends[1])}]" if ends else "")
+    value, _, interval = _with(part["value"], ends).partition(" ")
+    return f"**{value}** {interval}".strip()
 
 
 def provenance(record: Mapping[str, Any]) -> None:
@@ -88,13 +93,16 @@ def provenance(record: Mapping[str, Any]) -> None:
 
 def found(row: Mapping[str, Any]) -> str:
     """Our value and its interval in words: `0.101 [0.078, 0.124]`, one line a named part."""
-    ours, ends = row["ours"], row["ci95"]
+    ours, ends, unit = row["ours"], row["ci95"], row.get("unit", "")
     if ours is None:
         return "–"
     if isinstance(ours, Mapping):
-        ends = ends or {}
-        return "<br>".join(f"{name} {_with(value, ends.get(name))}" for name, value in ours.items())
-    return _with(ours, ends)
+        lines = [
+            f"{PARTS.get(name, name)} {_with(value, (ends or {}).get(name), unit)}"
+            for name, value in ours.items()
+        ]
+        return "<br>".join(lines)
+    return _with(ours, ends, unit)
 
 
 def cell(value: Any, digits: int = 3) -> str:
@@ -120,8 +128,10 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines + [_line([str(value) for value in row]) for row in rows])
 
 
-def _with(value: float, ends: Sequence[float] | None) -> str:
-    return cell(value) + (f" [{cell(ends[0])}, {cell(ends[1])}]" if ends else "")
+def _with(value: float, ends: Sequence[float] | None, unit: str = "") -> str:
+    scale, tail = (100.0, " %") if unit == "%" else (1.0, "")
+    interval = f" [{cell(scale * ends[0])}, {cell(scale * ends[1])}]" if ends else ""
+    return cell(scale * value) + tail + interval
 
 
 def _line(cells: Sequence[str]) -> str:

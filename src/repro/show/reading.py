@@ -43,9 +43,15 @@ def fall(table: pd.DataFrame) -> str:
     by_n = mean.loc[sizes[-1]] / mean.loc[sizes[0]]
     pairs, params = _factor(table, "d"), _factor(table, "n_encoder")
     return (
-        f"{pairs:.0f} times the pairs lower MAEL by {_percents(1 - by_d)}, depending on the model; "
-        f"{params:.0f} times the parameters by {_percents(1 - by_n)}, depending on D."
+        f"{pairs:.0f} times the pairs change MAEL by {_percents(by_d - 1)}, depending on the model; "
+        f"{params:.0f} times the parameters by {_percents(by_n - 1)}, depending on D."
     )
+
+
+def regime(found: Mapping[str, Any]) -> str:
+    """Where the loss is a power law in D, or that it is none, as a sentence."""
+    reason = str(found["reason"])
+    return f"{reason[:1].upper()}{reason[1:]}."
 
 
 def hold_outs(laws: Mapping[str, Mapping[str, Any]]) -> str:
@@ -129,4 +135,4 @@ def _factor(table: pd.DataFrame, column: str) -> float:
 
 def _percents(shares: pd.Series) -> str:
     low, high = 100 * shares.min(), 100 * shares.max()
-    return f"{low:.0f} %" if round(low) == round(high) else f"{low:.0f} to {high:.0f} %"
+    return f"{low:+.0f} %" if round(low) == round(high) else f"{low:+.0f} to {high:+.0f} %"

@@ -91,7 +91,8 @@ def curves(readings: pd.DataFrame, table: pd.DataFrame, n: str = "n_encoder") ->
     states = ", ".join(f"{v} {k}" for k, v in table["state"].value_counts().items())
     alt = (
         f"Validation loss over lr-steps for {len(models)} models, one line for each of {len(sizes)} data "
-        f"sizes. Each falls to a minimum that is lower and later for more pairs. States: {states}."
+        f"sizes; dots mark the minima, from {table['mael'].max():.2f} to {table['mael'].min():.2f} nats. "
+        f"States of the runs: {states}."
     )
     kept = readings[["model", "d", "seed", "step", "lr_steps", "loss"]]
     return Drawing(figure=figure, name="curves", alt=alt, data=kept.to_dict("list"))
@@ -121,7 +122,7 @@ def metrics(table: pd.DataFrame, n: str = "n_encoder") -> Drawing:
     said = ", ".join(f"{title} {r:.3f}" for title, r in rs.items())
     alt = (
         f"Four panels: ranking metrics of {len(table)} runs against MAEL, with a straight line and its "
-        f"95 % band. All fall as MAEL rises. Pearson correlations: {said}."
+        f"95 % band. Pearson correlations: {said}."
     )
     columns = ["model", "d", "seed", "mael", *METRICS]
     return Drawing(figure=figure, name="metrics", alt=alt, data=table[columns].to_dict("list"))
