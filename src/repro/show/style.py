@@ -139,7 +139,7 @@ def log_ticks(axis: Axis, low: float, high: float, label: str) -> None:
     for steps in _STEPS:
         every = [step * 10.0**k for k in decades for step in steps]
         ticks = [tick for tick in every if 0.999 * low <= tick <= 1.001 * high]
-        if len(ticks) >= 4:
+        if len(ticks) >= 3:
             break
     axis._set_axes_scale("log")  # type: ignore[attr-defined]
     axis.set_major_locator(FixedLocator(ticks))

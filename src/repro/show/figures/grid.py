@@ -72,7 +72,6 @@ def curves(readings: pd.DataFrame, table: pd.DataFrame, n: str = "n_encoder") ->
             ends.append((best["lr_steps"], best["loss"], f"{d:,}", colours[d]))
         start = table.loc[table["model"] == model, "zero_shot"].mean()
         panel.axhline(start, color=style.FAINT, linestyle=":", linewidth=1.2)
-        panel.set_xscale("log")
         panel.set_title(model)
         for x, y, text, colour in {end[2]: end for end in ends}.values():
             note = panel.annotate(
@@ -85,6 +84,8 @@ def curves(readings: pd.DataFrame, table: pd.DataFrame, n: str = "n_encoder") ->
             panel.annotate("before training", (0.03, start), (0, 3), xycoords=("axes fraction", "data"),
                            textcoords="offset points", fontsize=8, color=style.FAINT)  # fmt: skip
     low, high = table["mael"].min(), max(table["zero_shot"].max(), table["mael"].max())
+    for panel in np.ravel(axes):
+        style.log_ticks(panel.xaxis, steps["lr_steps"].min(), steps["lr_steps"].max(), "")
     np.ravel(axes)[0].set_ylim(low - 0.16 * (high - low), high + 0.15 * (high - low))
     figure.supxlabel("lr-steps (sum of learning rates over the reference rate)", fontsize=10)
     figure.suptitle(f"Curves of {len(table)} runs; dots: minima (MAEL), labelled with D", **_SUPER)

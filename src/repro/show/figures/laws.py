@@ -183,6 +183,7 @@ def _along(axis: str, table: pd.DataFrame, fitted: Fit, n: str) -> Drawing:
         ends.append((grid[-1], float(fitted.predict(*at)[-1]), name, colour))
     label = "D, labelled pairs" if axis == "d" else f"N, parameters ({n.removeprefix('n_')})"
     style.log_ticks(top.yaxis, used["mael"].min() * 0.9, used["mael"].max() * 1.1, "MAEL (nats)")
+    top.set_ylim(used["mael"].min() * 0.88, used["mael"].max() * 1.12)
     style.log_axis(below.xaxis, used[x_name].unique().tolist(), label)
     style.label_ends(top, ends)
     if axis == "n":
