@@ -163,6 +163,8 @@ def test_states_of_runs_become_bounds_and_diverged_ones_are_refused() -> None:
         {"d": [1.0, 2, 3], "loss": [3.0, 2, 1], "state": ["turned", "censored", "turned"]}
     )
     assert from_frame(frame, loss="loss", d="d", state="state").bound.tolist() == [0, 1, 0]
+    lower = from_frame(frame, loss="loss", d="d", state="state", censored=-1)
+    assert lower.bound.tolist() == [0, -1, 0]
     with pytest.raises(UserError, match="row 3"):
         from_frame(
             frame.assign(state=["turned", "turned", "diverged"]), loss="loss", d="d", state="state"

@@ -62,7 +62,9 @@ def run(args: argparse.Namespace) -> int:
     _check_outputs(args)
     laws = [form(name.strip()) for name in args.form.split(",")]
     frame, dropped = _rows(args)
-    table = _table(args, frame, {v for law in laws for v in law.variables})
+    wanted = {variable for law in laws for variable in law.variables}
+    lower = laws[0].response.startswith("steps")  # a run that still falls has more steps to go
+    table = _table(args, frame, wanted, -1 if lower else 1)
     delta = _delta(args)
     fitted = fit(laws[0], table, delta=delta, fixed=_fixed(args.fix), dropped=dropped)
     rng = stream(args.seed, "fit", "intervals") if args.bootstrap else None
@@ -104,7 +106,7 @@ def _rows(args: argparse.Namespace) -> tuple[pd.DataFrame, str]:
     return frame[kept].reset_index(drop=True), f"the {args.drop_highest} highest losses"
 
 
-def _table(args: argparse.Namespace, frame: pd.DataFrame, wanted: set[str]) -> Table:
+def _table(args: argparse.Namespace, frame: pd.DataFrame, wanted: set[str], censored: int) -> Table:
     from repro.laws.table import from_frame
 
     columns = {"n": args.n, "d": args.d, **_pairs(args.column, "--column")}
@@ -114,6 +116,7 @@ def _table(args: argparse.Namespace, frame: pd.DataFrame, wanted: set[str]) -> T
         where=str(args.table),
         weights=args.weights,
         state=args.state,
+        censored=censored,
         **{name: column for name, column in columns.items() if name in wanted},
     )
 

@@ -21,7 +21,7 @@ from repro.laws.fit import Fit
 from repro.laws.powersum import PowerSum
 from repro.laws.profile import is_plain, profile
 from repro.laws.resample import Sample, bootstrap
-from repro.laws.shapes import LOGGED, Array, log_constants, to_natural
+from repro.laws.shapes import EXP_LIMIT, LOGGED, Array, log_constants, to_natural
 from repro.params import UserError
 
 Method = Literal["auto", "means", "effects", "wald", "profile", "bootstrap"]
@@ -144,7 +144,7 @@ def _means(fitted: Fit, level: float) -> Intervals:
         if term.radius:
             half /= abs(fitted.parameters[term.powers[0][1]])
         value = fitted.parameters[name]
-        out[name] = (value * float(np.exp(-half)), value * float(np.exp(half)))
+        out[name] = _factor(value, half)
     if not balanced(fitted.table, names):
         notes.append(
             "the grid is not balanced: group means are adjusted for missing cells and the "
@@ -174,11 +174,16 @@ def _symmetric(fitted: Fit, half: Array) -> dict[str, tuple[float, float]]:
         if name in fitted.known or not fitted.free[i]:
             continue
         value, step = fitted.parameters[name], float(half[i])
-        if fitted.form.parameter(name).kind in LOGGED:
-            out[name] = (value * float(np.exp(-step)), value * float(np.exp(step)))
-        else:
-            out[name] = (value - step, value + step)
+        logged = fitted.form.parameter(name).kind in LOGGED
+        out[name] = _factor(value, step) if logged else (value - step, value + step)
     return out
+
+
+def _factor(value: float, step: float) -> tuple[float, float]:
+    """value exp(-+ step); from 0 to infinity where nothing is known of it."""
+    if step > EXP_LIMIT:
+        return 0.0, float("inf")
+    return value * float(np.exp(-step)), value * float(np.exp(step))
 
 
 def _wald(fitted: Fit, level: float) -> Intervals:

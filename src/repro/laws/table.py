@@ -154,11 +154,13 @@ def from_frame(
     weights: str | None = None,
     state: str | None = None,
     group: str | None = None,
+    censored: int = 1,
     **variables: str | None,
 ) -> Table:
     """A `Table` from named columns of `frame`; `variables` maps n, d, ... to column names.
 
-    state: a column of run states; "censored" makes the row an upper bound, "diverged" is refused.
+    state: a column of run states; "censored" makes the row an upper bound (censored=-1: a lower one,
+    as the steps of a run that was still falling), "diverged" is refused.
     Raises `UserError` naming column and rows for text, NaN, zero or negative values.
     """
     wanted = {"loss": loss, "weights": weights, **variables}
@@ -173,7 +175,7 @@ def from_frame(
                 where=where,
                 remedy="drop these rows: their loss says nothing about the law",
             )
-        bound = (states == "censored").to_numpy().astype(np.int8)
+        bound = censored * (states == "censored").to_numpy().astype(np.int8)
     try:
         return Table(
             columns.pop("loss"),
