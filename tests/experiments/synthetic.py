@@ -21,10 +21,9 @@ def additive(n: np.ndarray, d: np.ndarray) -> np.ndarray:
     return 15 * n**-0.25 + 25 * d**-0.4
 
 
-def capped(n: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """A start that knows nothing: chance (ln 257) until some thousand pairs."""
-    x = 1.2e6 * n**-0.1 * d**-1.6
-    return np.log(257) * x / (1 + x**4) ** 0.25 + 0.2 * d**-0.01
+def head_start(n: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """A start worth four thousand pairs: the curve bends, and few pairs change nothing."""
+    return 40 * n**-0.1 * (d + 4000) ** -0.3
 
 
 def grid_table(

@@ -58,7 +58,9 @@ def test_answers_are_plain_data_with_the_form_of_the_report() -> None:
 
 
 def test_slopes_that_grow_leave_no_product_verdict() -> None:
-    table = synthetic.grid_table(synthetic.capped, synthetic.MICRO, (320, 640, 1280, 2560))
+    table = synthetic.grid_table(
+        synthetic.head_start, synthetic.MICRO, (320, 1280, 5120), noise=0.005
+    )
     found = law_choice.answers(table)
     assert not found["regime"]["sizes"]
     for claim in ("M4", "M5", "M7", "M8", "M20"):

@@ -99,9 +99,9 @@ def _parallel(table: Table, regime: Regime) -> Answer:
         "bend_n": _bend(x_n, values.T),
     }
     why = (
-        "change of the slope in D from the smallest to the largest model, as a share of the mean "
-        f"slope ({p_value}); bend_d and bend_n: change along a line in D (over models) and in N "
-        f"(over sizes). {regime.reason[:1].upper()}{regime.reason[1:]}."
+        "changes of slope as shares of the mean slope: in D from the smallest to the largest model "
+        f"({p_value}); from end to end along D (mean over models) and along N (mean over sizes). "
+        f"{regime.reason[:1].upper()}{regime.reason[1:]}."
     )
     return answer(interaction["value"], why, n=len(table), ci95=interaction["ci95"], parts=parts)
 

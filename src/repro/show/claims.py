@@ -20,6 +20,13 @@ SOURCES = {
     "transfer": "An Empirical Study of Scaling Laws for Transfer (2024)",
     "classical": "classical scaling laws",
 }
+PARTS = {  # of answers, as a reader calls them
+    "interaction": "between models", "bend_d": "along D", "bend_n": "along N",
+    "loo_model": "model out", "loo_size": "size out", "worst_model": "worst, model out",
+    "worst_size": "worst, size out", "mrr10": "MRR@10", "recall100": "Recall@100",
+    "ndcg10": "nDCG@10", "map10": "MAP@10", "ratio_lr_steps": "ratio, lr-steps",
+    "train_usd": "training, USD", "serve_usd": "serving, USD",
+}  # fmt: skip
 NOT_COMPARABLE = "needs the paper's data and models; this study has neither"
 
 
@@ -47,7 +54,7 @@ class Rule(Params):
     def __str__(self) -> str:
         limits = [f"> {self.above:g}"] if self.above is not None else []
         limits += [f"< {self.below:g}"] if self.below is not None else []
-        return f"{self.part or 'value'} {' and '.join(limits)}"
+        return f"{PARTS.get(self.part, self.part) or 'value'} {' and '.join(limits)}"
 
 
 class Judgement(Params):

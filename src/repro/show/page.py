@@ -7,19 +7,14 @@ from typing import Any
 
 import pandas as pd
 
+from repro.show.claims import PARTS
+
 MARKS = {
     "holds": "● holds", "match": "● match", "close": "◐ close", "fails": "○ fails",
     "differs": "○ differs", "inconclusive": "◌ inconclusive", "not comparable": "– not comparable",
     "not run": "– not run",
 }  # fmt: skip
 ORDER = tuple(MARKS)
-PARTS = {
-    "interaction": "between models", "bend_d": "along D", "bend_n": "along N",
-    "loo_model": "model out", "loo_size": "size out", "worst_model": "worst, model out",
-    "worst_size": "worst, size out", "mrr10": "MRR@10", "recall100": "Recall@100",
-    "ndcg10": "nDCG@10", "map10": "MAP@10", "ratio_lr_steps": "ratio, lr-steps",
-    "train_usd": "training, USD", "serve_usd": "serving, USD",
-}  # fmt: skip
 
 
 def say(text: str, **values: Any) -> None:
