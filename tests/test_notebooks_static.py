@@ -60,11 +60,11 @@ def test_cells_are_short_and_hold_no_logic(path: Path) -> None:
 def test_sections_stand_in_order(path: Path) -> None:
     text = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
     heads = [line for line in text.splitlines() if re.match(r"##? ", line)]
-    places = [
-        next(i for i, start in enumerate(ORDER[::-1]) if head.startswith(start)) for head in heads
-    ]
-    assert places == sorted(places, reverse=True)
-    assert set(places) == set(range(len(ORDER)))
+    unknown = [head for head in heads if not head.startswith(ORDER)]
+    assert not unknown, f"allowed: {ORDER}"
+    places = [max(i for i, start in enumerate(ORDER) if head.startswith(start)) for head in heads]
+    assert places == sorted(places), heads
+    assert set(places) == set(range(len(ORDER))), heads
 
 
 def test_one_parameter_a_plain_string(path: Path) -> None:
