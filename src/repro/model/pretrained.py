@@ -12,6 +12,7 @@ import difflib
 import functools
 import hashlib
 import inspect
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,8 +73,12 @@ class Pretrained:
         return positions - (self.pad_id + 1 if self.config.model_type in kin else 0)
 
 
-def load(weights: str) -> Pretrained:
-    """The pre-trained encoder named `weights`, without building its network; raises `UserError`."""
+def load(weights: str, *, untrained: bool = False) -> Pretrained:
+    """The pre-trained encoder named `weights`, without building its network; raises `UserError`.
+
+    `untrained`: a folder with a configuration and a tokenizer will do; its network is then built
+    with `random_seed` only.
+    """
     folder = _folder(weights)
     if not (folder / "config.json").is_file():
         raise UserError(
@@ -82,7 +87,7 @@ def load(weights: str) -> Pretrained:
             remedy="name a folder in Hugging Face layout: config.json, model.safetensors, "
             "tokenizer.json",
         )
-    files = _weight_files(weights, folder)
+    files = [] if untrained else _weight_files(weights, folder)
     config, special = _read(weights, folder)
     return Pretrained(
         name=weights,
@@ -98,10 +103,12 @@ def load(weights: str) -> Pretrained:
 def names() -> list[str]:
     """The names of the encoders shipped with the package, smallest first."""
     found = [entry.parent.name for entry in MICRO.glob("*/config.json")]
-    return [
-        f"micro/{name}"
-        for name in sorted(found, key=lambda name: [int(part) for part in name.split("x")][::-1])
-    ]
+
+    def width_first(name: str) -> list[int]:
+        layers, width, *steps = (int(number) for number in re.findall(r"[0-9]+", name))
+        return [width, layers, *steps]
+
+    return [f"micro/{name}" for name in sorted(found, key=width_first)]
 
 
 def backbone(
@@ -151,7 +158,7 @@ def head(pretrained: Pretrained) -> dict[str, Tensor] | None:
     """The projection shipped with a micro-encoder, float32; None where there is none.
 
     `weight` (output width, width) and `bias` (output width,) map the mean of the hidden states to
-    the embedding; `log_scale` () is the natural log of the factor of cosines, 1 / temperature.
+    the embedding; `log_temperature` () is the natural log of the temperature that divides cosines.
     """
     path = pretrained.folder / HEAD
     if not path.is_file():
