@@ -148,3 +148,12 @@ def test_the_evaluation_sample_widens_the_exponents() -> None:
     for name in ("alpha", "beta"):
         assert np.ptp(wide[name]["ci95"]) > 1.1 * np.ptp(plain[name]["ci95"])
         assert wide[name]["value"] == plain[name]["value"]
+
+
+def test_diverged_runs_alone_answer_nothing() -> None:
+    table = synthetic.grid_table(synthetic.product, synthetic.MICRO, (160, 320))
+    table["state"] = "diverged"
+    found = law_choice.answers(table)
+    json.dumps(found, allow_nan=False)
+    assert set(found) == set(answers("product"))
+    assert verdict(found, "M7") == "inconclusive"

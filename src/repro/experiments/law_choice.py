@@ -24,6 +24,7 @@ from repro.laws.resample import resample_evaluation
 from repro.laws.table import Table
 from repro.params import UserError
 
+ASKED = ("M4", "M5", "M6", "M7", "M8", "M20", "S3", "S4", "S5", "S14", "C3")
 PairLosses = Mapping[tuple[str, int, int], NDArray[np.floating[Any]]]
 
 
@@ -38,13 +39,15 @@ def answers(
 
     table: one row a run (see `experiments.grid`).  pair_losses: run (model, D, seed) -> loss of each
     validation pair; with them the interval of M6 holds the evaluation sample too.  n: the column that
-    counts parameters.  Raises
-    `UserError` where no run is left.
+    counts parameters.  Where every run diverged all claims are blocked.
     """
     slopes = local_slopes(table, n)
     regime = find_regime(slopes)
     partial = bool(regime) and not regime.whole
-    grid = law_fits.losses(table, n, regime.sizes)
+    try:
+        grid = law_fits.losses(table, n, regime.sizes)
+    except UserError as error:
+        return _nothing(error.what, table, n)
     law = law_fits.laws(grid)
     curve = _learning_curve(grid)
     duels, refused = _duels(grid, seed) if regime else ([], regime.reason)
@@ -68,7 +71,7 @@ def answers(
         **claims,
         **published.answers(),
         "n_column": n,
-        "states": {str(k): int(v) for k, v in table["state"].value_counts().items()},
+        "states": _states(table),
         "regime": regime.as_dict(),
         "local_slopes": slopes.astype(object).where(slopes.notna(), None).to_dict("records"),
         "laws": law,
@@ -78,6 +81,25 @@ def answers(
         "duels": [duel.as_dict() for duel in duels],
         "learning_curve": curve.to_dict("records"),
     }
+
+
+def _nothing(why: str, table: pd.DataFrame, n: str) -> dict[str, Any]:
+    """The answers of a grid without a usable run."""
+    empty = ("local_slopes", "exponents_by_count", "depth", "duels", "learning_curve")
+    return {
+        **{claim: answer(None, why, n=0, blocked=why) for claim in ASKED},
+        **published.answers(),
+        "n_column": n,
+        "states": _states(table),
+        "regime": Regime((), (), why).as_dict(),
+        "laws": {},
+        "laws_all_sizes": {},
+        **{name: [] for name in empty},
+    }
+
+
+def _states(table: pd.DataFrame) -> dict[str, int]:
+    return {str(state): int(count) for state, count in table["state"].value_counts().items()}
 
 
 def _parallel(table: Table, regime: Regime) -> Answer:
