@@ -45,7 +45,15 @@ CASES = [
 def test_states(
     expected: str | None, lr_steps: list[float], loss: list[float], rise: np.ndarray, last: bool
 ) -> None:
-    assert state(np.array(lr_steps), np.array(loss), rise, PARAMS, last=last) == expected
+    found = state(np.array(lr_steps), np.array(loss), rise, PARAMS, passes=2.0, last=last)
+    assert found == expected
+
+
+def test_a_run_does_not_end_before_it_has_seen_its_pairs() -> None:
+    turned = (np.array([1.0, 2, 3, 4.6]), np.array([3.0, 2, 1, 1.5]), SURE, PARAMS)
+    assert state(*turned, passes=1.9, last=False) is None
+    assert state(*turned, passes=1.9, last=True) == "turned"
+    assert state(*turned, passes=2.0, last=False) == "turned"
 
 
 @given(st.floats(5, 500), st.floats(0.01, 3))

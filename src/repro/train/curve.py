@@ -29,6 +29,7 @@ class CurveParams(Params):
         1.5  # lr-steps over those at the minimum
     )
     plateau_past: Annotated[float, Field(ge=1.5, le=100)] = 3.0  # the same, without a clear rise
+    least_passes: Annotated[float, Field(ge=0, le=100)] = 2.0  # over the pairs, before a run may end
 
 
 def readings(lr_steps: NDArray[np.float64], params: CurveParams) -> NDArray[np.int64]:
@@ -49,16 +50,21 @@ def state(
     rise: NDArray[np.float64],
     params: CurveParams,
     *,
+    passes: float,
     last: bool,
 ) -> State | None:
     """The state in which the run ends now, or None where it goes on.
 
     lr_steps, loss: float [r], the readings so far (after step 0).
     rise: float [m], per validation pair: the loss at the last reading less that at the minimum.
+    passes: over the training pairs, so far.  The first steps may raise the loss for a while; a run
+    that ended there would not have seen its pairs.
     last: whether the run has no more steps.
     """
     if not np.isfinite(loss[-1]):
         return "diverged"
+    if passes < params.least_passes and not last:
+        return None
     past = lr_steps[-1] / lr_steps[int(np.argmin(loss))]
     error = rise.std(ddof=1) / np.sqrt(len(rise))
     if past >= params.turned_past and rise.mean() > 0 and rise.mean() >= params.turned_sd * error:

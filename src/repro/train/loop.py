@@ -117,7 +117,9 @@ def run(
             save(encoder, folder / BEST)
         last = trainer.done >= spec.curve.max_steps
         axis, curve = record.arrays("lr_steps", "loss")
-        ended = state(axis, curve, pairs - record.best, spec.curve, last=last)
+        passes = trainer.done * spec.train.batch_pairs / spec.pairs
+        rise = pairs - record.best
+        ended = state(axis, curve, rise, spec.curve, passes=passes, last=last)
         if not math.isfinite(train_loss):
             ended = "diverged"
         if ended is None:
