@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from repro.laws.effects import dummies
-from repro.laws.fit import Fit, fit
+from repro.laws.fit import fit
 from repro.laws.forms import Form, form
+from repro.laws.goodness import aicc, bic, r2_level, r2_log
 from repro.laws.shapes import Array
 from repro.laws.table import Table
 from repro.params import UserError
@@ -64,34 +65,6 @@ class Interaction:
     def parallel(self) -> bool:
         """True where zero lies inside the 95 % interval: no sign against parallel lines."""
         return self.interval[0] <= 0.0 <= self.interval[1]
-
-
-def aicc(fitted: Fit) -> float:
-    """Corrected Akaike criterion of Gaussian log residuals; their variance is a parameter."""
-    k = fitted.n_free + 1
-    points = len(fitted.table)
-    if points <= k + 1:
-        raise UserError(f"AICc needs more than {k + 1} points, not {points}", remedy="add rows")
-    return _deviance(fitted) + 2 * k + 2 * k * (k + 1) / (points - k - 1)
-
-
-def bic(fitted: Fit) -> float:
-    """Bayesian information criterion of Gaussian log residuals."""
-    return _deviance(fitted) + (fitted.n_free + 1) * float(np.log(len(fitted.table)))
-
-
-def r2_log(fitted: Fit) -> float:
-    """Share of the variance of log loss that the law explains."""
-    return _r2(
-        np.log(fitted.table.loss),
-        np.log(fitted.predict(**fitted.table.columns)),
-        fitted.table.weight,
-    )
-
-
-def r2_level(fitted: Fit) -> float:
-    """Share of the variance of the loss that the law explains."""
-    return _r2(fitted.table.loss, fitted.predict(**fitted.table.columns), fitted.table.weight)
 
 
 def leave_one_out(law: Form | str, table: Table, by: str = "n", delta: float = np.inf) -> HoldOut:
@@ -293,16 +266,3 @@ def _column(table: Table, name: str) -> Array:
             f"the table has no column {name!r}", remedy=f"it has {', '.join(table.columns)}"
         )
     return table.columns[name]
-
-
-def _deviance(fitted: Fit) -> float:
-    points = len(fitted.table)
-    variance = float(np.sum(fitted.table.weight * fitted.residuals**2)) / points
-    return points * float(np.log(max(variance, 1e-30)))
-
-
-def _r2(actual: Array, predicted: Array, weights: Array) -> float:
-    centre = np.average(actual, weights=weights)
-    return float(
-        1 - np.sum(weights * (actual - predicted) ** 2) / np.sum(weights * (actual - centre) ** 2)
-    )

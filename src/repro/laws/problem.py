@@ -12,8 +12,9 @@ from scipy.stats import qmc
 from repro.laws.forms import Form
 from repro.laws.powersum import PowerSum
 from repro.laws.shapes import Array, stack_variables, to_internal
-from repro.laws.solve import Solution, Target, solve
+from repro.laws.solve import Solution, solve
 from repro.laws.table import COLUMNS, Table, row_names
+from repro.laws.target import Target
 from repro.params import UserError
 
 _WIDE = 0.03  # Huber delta of the approach to a fit with a smaller delta

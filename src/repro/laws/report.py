@@ -9,7 +9,7 @@ import numpy as np
 from repro.laws.shapes import LOGGED
 
 if TYPE_CHECKING:
-    from repro.laws.fit import Fit
+    from repro.laws.result import Fit
 
 
 def text(fitted: Fit) -> str:

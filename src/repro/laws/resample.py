@@ -12,7 +12,7 @@ from repro.laws.components import components
 from repro.laws.fit import Fit
 from repro.laws.problem import Problem
 from repro.laws.shapes import Array, stack_variables, to_natural
-from repro.laws.solve import Target
+from repro.laws.target import Target
 from repro.params import UserError
 
 Kind = Literal["cases", "residuals", "strata", "effects"]
