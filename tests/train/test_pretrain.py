@@ -17,6 +17,7 @@ import torch
 from repro import params as parameters
 from repro import seeds
 from repro.app import pretrain as command
+from repro.app.study import Study
 from repro.model import pretrained
 from repro.model.encoder import EncoderParams, build
 from repro.params import UserError
@@ -368,3 +369,17 @@ def test_a_bad_text_file_is_a_user_error(
         text.read_files([tmp_path / name], text.Text(), 1)
     with pytest.raises(UserError, match="no such text file"):
         text.read_files([tmp_path / "none.txt"], text.Text(), 1)
+
+
+def test_a_dataset_gives_its_training_side_alone(study: Study) -> None:
+    from repro.app.pretrain import _training_side
+
+    params = tiny()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRO_HOME", str(study.store.root.parent))
+        documents = set(_training_side(str(study.dataset_file), params))
+    dataset = study.dataset
+    passages = dataset.collection.passages
+    assert documents == {passages[i] for i in dataset.splits.pool}
+    for name in ("validation", "test", "tuning"):
+        assert not documents & {passages[i] for i in dataset.evaluation(name).passages}

@@ -29,6 +29,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         ".jsonl (field `text`)",
     )
     parser.add_argument(
+        "--dataset",
+        default="",
+        help="the passages of a dataset's training side instead of the recipe's text",
+    )
+    parser.add_argument(
         "--out", type=Path, default=None, help="folder of the results (default: build/pretrain)"
     )
     parser.set_defaults(run=run)
@@ -40,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
     from repro import params as parameters
     from repro import places
+    from repro.params import UserError
     from repro.train import pretrain, pretraining_text
 
     torch.set_num_threads(1)
@@ -52,13 +58,29 @@ def run(args: argparse.Namespace) -> int:
     def say(line: str) -> None:
         print(line, flush=True)
 
+    if args.text and args.dataset:
+        raise UserError("--text and --dataset exclude each other", remedy="name one of them")
     if args.text:
         documents = pretraining_text.read_files(args.text, params.text, params.seed)
+    elif args.dataset:
+        documents = _training_side(args.dataset, params)
     else:
         documents = pretraining_text.collect(params.text, out / "text", params.seed, say)
     for folder in pretrain.run(params, documents, out, say):
         say(f"{folder.name}: {folder}   (as `weights:` in a profile)")
     return 0
+
+
+def _training_side(name: str, params: PretrainParams) -> list[str]:
+    """The passages that training may see: those of no evaluated, held-out or tuning pair."""
+    from repro import places
+    from repro.data.dataset import load_dataset_params, prepare
+    from repro.store import Store
+    from repro.train import pretraining_text
+
+    dataset = prepare(Store(places.home() / "runs"), load_dataset_params(name))
+    passages = [dataset.collection.passages[i] for i in dataset.splits.pool]
+    return pretraining_text.shuffled(passages, params.seed)
 
 
 def _with_sizes(params: PretrainParams, sizes: list[str]) -> PretrainParams:
