@@ -159,3 +159,17 @@ def test_product_intervals_cover_with_and_without_a_model_effect() -> None:
         assert inside["wald"] >= 1000 * lowest_wald
         if effect:
             assert inside["wald"] < 750  # the premise: counting cells instead of models fails
+
+
+def test_losses_that_rise_or_stand_still_leave_endless_intervals_and_no_warning() -> None:
+    n, d = grid()
+    for loss in (np.full(35, 2.0), 1.0 + d / d.max()):
+        for name in ("single_d", "product", "joint_floor"):
+            fitted = fit(name, Table(loss, n, d))
+            for method in ("auto", "effects", "wald"):
+                if method == "effects" and name == "single_d":
+                    continue
+                for low, high in intervals(fitted, method=method).values():
+                    assert low <= high
+            fitted.band(n, d)
+            assert fitted.report()

@@ -142,7 +142,8 @@ def _means(fitted: Fit, level: float) -> Intervals:
             df = min(df, min(s.df for s in slopes.values() if s))
         half = float(student.ppf((1 + level) / 2, df)) * float(np.sqrt(spread))
         if term.radius:
-            half /= abs(fitted.parameters[term.powers[0][1]])
+            steepness = abs(fitted.parameters[term.powers[0][1]])
+            half = half / steepness if steepness > 0 else float("inf")
         value = fitted.parameters[name]
         out[name] = _factor(value, half)
     if not balanced(fitted.table, names):
@@ -181,7 +182,7 @@ def _symmetric(fitted: Fit, half: Array) -> dict[str, tuple[float, float]]:
 
 def _factor(value: float, step: float) -> tuple[float, float]:
     """value exp(-+ step); from 0 to infinity where nothing is known of it."""
-    if step > EXP_LIMIT:
+    if not step <= EXP_LIMIT:  # nan too: an exponent of 0 says nothing of its constant
         return 0.0, float("inf")
     return value * float(np.exp(-step)), value * float(np.exp(step))
 

@@ -14,7 +14,7 @@ from scipy.stats import t as student
 from repro.laws import report
 from repro.laws.forms import Form
 from repro.laws.problem import bounds_of, target_of
-from repro.laws.shapes import Array, log_constants, stack_variables, to_natural
+from repro.laws.shapes import EXP_LIMIT, Array, log_constants, stack_variables, to_natural
 from repro.laws.table import Table
 from repro.laws.target import Target
 from repro.params import UserError
@@ -82,6 +82,7 @@ class Fit:
         half = student.ppf((1 + level) / 2, self.df) * np.sqrt(
             np.maximum(np.einsum("pm,pq,qm->m", jacobian, self.covariance, jacobian), 0.0)
         ).reshape(value.shape)
+        half = np.minimum(half, EXP_LIMIT)  # beyond it the band is endless for any purpose
         return np.exp(value - half), np.exp(value + half)
 
     def extrapolation(self, n: float | None = None, d: float | None = None, **more: float) -> float:
@@ -161,14 +162,16 @@ class Fit:
     @cached_property
     def standard_errors(self) -> dict[str, float]:
         """By the delta method; of the logarithm for constants (a relative error), else plain."""
-        return dict(
-            zip(self.form.names, np.sqrt(np.diag(self.printed_covariance)).tolist(), strict=True)
-        )
+        return dict(zip(self.form.names, self._printed_sd.tolist(), strict=True))
 
     @cached_property
     def printed_covariance(self) -> Array:
         """Covariance of the printed parameters, constants as logarithms."""
         return np.asarray(self.printed_slope @ self.covariance @ self.printed_slope.T)
+
+    @property
+    def _printed_sd(self) -> Array:
+        return np.sqrt(np.maximum(np.diag(self.printed_covariance), 0.0))
 
     @cached_property
     def printed_slope(self) -> Array:
@@ -187,7 +190,7 @@ class Fit:
     @cached_property
     def correlation(self) -> Array:
         """Correlation (P, P) of the printed parameters; nan where one is fixed or at a bound."""
-        sd = np.sqrt(np.diag(self.printed_covariance))
+        sd = self._printed_sd
         with np.errstate(invalid="ignore", divide="ignore"):
             return self.printed_covariance / np.outer(sd, sd)
 
