@@ -157,3 +157,17 @@ def test_diverged_runs_alone_answer_nothing() -> None:
     json.dumps(found, allow_nan=False)
     assert set(found) == set(answers("product"))
     assert verdict(found, "M7") == "inconclusive"
+
+
+def test_three_models_cannot_tell_a_bend_in_n() -> None:
+    bend = answers("product", "MICRO")["M4"]["parts"]["bend_n"]
+    assert bend["endless"]
+    assert verdict(answers("product", "MICRO"), "M4") == "inconclusive"
+
+
+def test_a_small_grid_is_judged_without_its_corner() -> None:
+    table = synthetic.grid_table(synthetic.product, synthetic.MICRO, (640, 2560, 10240))
+    found = law_choice.answers(table)
+    assert len(found["duels"]) == 4
+    assert not any(duel["corner"] for duel in found["duels"])
+    assert "corner left aside" in found["M5"]["why"]

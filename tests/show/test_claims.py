@@ -55,6 +55,12 @@ def test_a_rule_needs_the_whole_interval(value: float, ci95: tuple, verdict: str
     assert "because" in row["why"]
 
 
+def test_a_value_without_an_end_to_its_error_decides_nothing() -> None:
+    asked = claim(qual={"asks": "", "holds_if": [{"part": "a", "below": 0.5}]})
+    parts = {"a": part(-2.3, endless=True)}
+    assert only({"X1": answer(None, "", n=3, parts=parts)}, asked)["verdict"] == "inconclusive"
+
+
 def test_one_broken_rule_is_enough_to_fail() -> None:
     rules = [{"part": "a", "above": 0}, {"part": "b", "below": 1}]
     parts = {"a": part(1.0), "b": part(2.0)}

@@ -29,6 +29,7 @@ def test_found_names_each_part() -> None:
     assert page.found(row) == "alpha 0.1 [0.05, 0.15]<br>beta 0.2"
     assert page.found({"ours": None, "ci95": None}) == "–"
     assert page.found({"ours": 0.024, "ci95": [0.01, 0.04], "unit": "%"}) == "2.4 % [1, 4]"
+    assert page.found({"ours": 3.7e6, "ci95": None, "unit": "%"}) == "over 999 %"
 
 
 def test_tally_counts_every_verdict() -> None:

@@ -37,9 +37,12 @@ def answer(
     }
 
 
-def part(value: float | None, ci95: Interval = None) -> Answer:
-    """One quantity of an answer and its 95 % interval (None where it has none)."""
-    return {"value": finite(value), "ci95": interval(ci95)}
+def part(value: float | None, ci95: Interval = None, *, endless: bool = False) -> Answer:
+    """One quantity of an answer and its 95 % interval (None where it has none).
+
+    endless: the value has no interval because nothing is left to tell its error: it decides nothing.
+    """
+    return {"value": finite(value), "ci95": interval(ci95), "endless": endless}
 
 
 def finite(value: float | None) -> float | None:

@@ -108,4 +108,4 @@ def _above_zero(value: float, half: float) -> tuple[float, float]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * min(share, 9.99):.1f} %"
+    return f"{100 * share:.1f} %" if share < 9.99 else "over 999 %"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 from repro import seeds
 from repro.experiments import foresight, law_fits, published, rivals
@@ -122,7 +123,8 @@ def _parallel(table: Table, regime: Regime) -> Answer:
     }
     why = (
         "changes of slope as shares of the mean slope: in D from the smallest to the largest model "
-        f"({p_value}); from end to end along D (mean over models) and along N (mean over sizes). "
+        f"({p_value}); from end to end along D and along N, by a parabola through the means of the "
+        f"{len(x_d)} sizes and {len(x_n)} models. "
         f"{regime.reason[:1].upper()}{regime.reason[1:]}."
     )
     return answer(interaction["value"], why, n=len(table), ci95=interaction["ci95"], parts=parts)
@@ -134,13 +136,14 @@ def _rivals(duels: list[rivals.Duel], refused: str, law: dict[str, Any], n: int)
         return answer(None, refused, n=n, blocked=refused)
     outcomes = [duel.outcome for duel in duels]
     holds = True if set(outcomes) == {"product"} else False if "rival" in outcomes else None
+    rule = "" if duels[0].corner else " (corner left aside: too few cells to fit every law)"
     said = "; ".join(
         f"{law[d.rival].get('title', d.rival)}: held-out error {min(d.ratio, 99):.1f} times the product "
         f"law's (p = {d.p_rival:.3f} if it were true, {d.p_product:.3f} if the product law were)"
         for d in duels
     )
     best = min(duels, key=lambda duel: duel.ratio)
-    return answer(best.ratio, said, n=n, holds=holds)
+    return answer(best.ratio, said + rule, n=n, holds=holds)
 
 
 def _exponents(table: Table, pairs: NDArray[np.float64] | None, seed: int) -> Answer:
@@ -196,17 +199,25 @@ def _logs(table: Table) -> pd.DataFrame:
 
 
 def _bend(x: NDArray[np.float64], lines: NDArray[np.float64]) -> Answer:
-    """Change of slope from end to end over the mean slope: mean over lines, t-interval over lines."""
+    """Change of slope from end to end over the mean slope, from a parabola through the mean line.
+
+    The interval counts the points of the mean line, not cells: an effect of one model (or size) bends
+    all lines alike.  Three points leave no freedom to tell its error.
+    """
+    means = np.mean(lines, axis=0)
+    known = np.isfinite(means)
+    x, means = x[known] - x[known].mean(), means[known]
     if len(x) < 3:
         return part(None)
-    whole = [line for line in lines if np.isfinite(line).all()]
-    if not whole:
-        return part(None)
-    middle = x - x.mean()
-    second = np.array([np.polyfit(middle, line, 2)[0] for line in whole])
-    scale = 2 * np.ptp(x) / np.mean([_slope(x, line) for line in whole])
-    half = abs(scale) * law_fits.half_width(second)
-    value = float(scale * second.mean())
+    scale = 2 * np.ptp(x) / _slope(x, means)
+    second = np.polyfit(x, means, 2)
+    value, df = float(scale * second[0]), len(x) - 3
+    if df == 0:
+        return part(value, endless=True)
+    design = np.vander(x, 3)
+    spread = float(np.sum((means - design @ second) ** 2)) / df
+    error = np.sqrt(spread * np.linalg.inv(design.T @ design)[0, 0])
+    half = float(abs(scale) * student.ppf(0.975, df) * error)
     return part(value, (value - half, value + half))
 
 

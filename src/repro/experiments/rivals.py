@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.laws.fit import Fit, fit
+from repro.laws.forms import form
 from repro.laws.resample import refit
 from repro.laws.shapes import stack_variables
 from repro.laws.table import Table
@@ -35,7 +36,8 @@ class Duel:
     """The product law against one rival.
 
     ratio: held-out error of the rival over that of the product law (above 1: product better),
-    geometric mean of leave-one-model-out and corner.  p_rival: how often simulated grids for which
+    geometric mean of leave-one-model-out and corner (the former alone where the cells outside the
+    corner cannot determine every law: corner False).  p_rival: how often simulated grids for which
     the rival is true favour the product law at least as much.  p_product: how often grids for which
     the product law is true favour the rival at least as much.
     """
@@ -44,6 +46,7 @@ class Duel:
     ratio: float
     p_rival: float
     p_product: float
+    corner: bool = True
 
     @property
     def outcome(self) -> str:
@@ -63,6 +66,7 @@ class Duel:
             "p_rival": self.p_rival,
             "p_product": self.p_product,
             "outcome": self.outcome,
+            "corner": self.corner,
         }
 
 
@@ -72,18 +76,19 @@ def duels(table: Table, rng: np.random.Generator, draws: int = 120) -> list[Duel
     Raises `UserError` where a law cannot be fitted with a model left out (fewer than three models).
     """
     exact = table.take(table.bound == 0).means()
-    product = _Contestant("product", exact)
+    corner = _corner_determines_all(exact)
+    product = _Contestant("product", exact, corner)
     seen, grids = product.errors(np.log(exact.loss)[None])[0], product.simulate(rng, draws)
     own = product.errors(grids)
     found = []
-    for name in [form for family in FAMILIES.values() for form in family]:
-        rival = _Contestant(name, exact)
+    for name in (rival for family in FAMILIES.values() for rival in family):
+        rival = _Contestant(name, exact, corner)
         observed = rival.errors(np.log(exact.loss)[None])[0] - seen
         theirs = rival.simulate(rng, draws)
         favour = rival.errors(theirs) - product.errors(theirs)
         p_rival = _share(favour >= observed)
         p_product = _share(rival.errors(grids) - own <= observed)
-        found.append(Duel(name, float(np.exp(min(observed, 50.0))), p_rival, p_product))
+        found.append(Duel(name, float(np.exp(min(observed, 50.0))), p_rival, p_product, corner))
     return found
 
 
@@ -98,7 +103,7 @@ def corner_limits(table: Table) -> tuple[float, float]:
 class _Contestant:
     """One law, fitted to all cells and to the cells that each hold-out leaves."""
 
-    def __init__(self, name: str, table: Table) -> None:
+    def __init__(self, name: str, table: Table, corner: bool) -> None:
         n, d = table.columns["n"], table.columns["d"]
         models = np.unique(n)
         if len(models) < 3:
@@ -106,11 +111,14 @@ class _Contestant:
         n_max, d_max = corner_limits(table)
         self.name, self.table, self.whole = name, table, fit(name, table)
         self.models = [self._part(n != m, n == m) for m in models]
-        self.corner = self._part((n <= n_max) & (d <= d_max), (n > n_max) & (d > d_max))
+        left, held = (n <= n_max) & (d <= d_max), (n > n_max) & (d > d_max)
+        self.corner = self._part(left, held) if corner else None
 
     def errors(self, grids: Array) -> Array:
         """Log of the held-out error of each grid of log losses (R, M): (R,)."""
         models = np.concatenate([self._misses(part, grids) for part in self.models], axis=1)
+        if self.corner is None:
+            return _log_mean(models)
         return 0.5 * (_log_mean(models) + _log_mean(self._misses(self.corner, grids)))
 
     def simulate(self, rng: np.random.Generator, draws: int) -> Array:
@@ -135,6 +143,14 @@ class _Contestant:
         rows = stack_variables(self.table.take(held).columns, fitted.form.variables, fitted.centre)
         value, _ = fitted.form.shape.evaluate(sample.theta, rows)
         return np.abs(value + fitted.centre["loss"] - grids[:, held])
+
+
+def _corner_determines_all(table: Table) -> bool:
+    """Whether the cells that the corner's fit sees are as many as the widest law has parameters."""
+    n_max, d_max = corner_limits(table)
+    n, d = table.columns["n"], table.columns["d"]
+    widest = max(form(name).n_free for family in FAMILIES.values() for name in family)
+    return bool(np.sum((n <= n_max) & (d <= d_max)) >= widest and ((n > n_max) & (d > d_max)).any())
 
 
 def _log_mean(misses: Array) -> Array:

@@ -41,7 +41,7 @@ class Rule(Params):
     def holds(self, answer: Mapping[str, Any]) -> bool | None:
         """True or False if the whole interval lies inside or outside; None if neither."""
         value, interval = _quantity(answer, self.part)
-        if value is None:
+        if value is None or answer.get("parts", {}).get(self.part, {}).get("endless"):
             return None
         low, high = interval or (value, value)
         if (self.above is None or low > self.above) and (self.below is None or high < self.below):
@@ -82,7 +82,7 @@ class Claim(Params):
     num: Comparison | None = None
     qual: Judgement | None = None
     calc: Comparison | None = None
-    percent: bool = False  # shown as a percentage; the report keeps the share
+    percent: list[Kind] = []  # shown as percentages; the report keeps shares
     not_run: str = ""
 
     @property
@@ -201,7 +201,7 @@ def _row(
         "paper": claim.paper,
         "ours": value if single else ours or None,
         "ci95": ends if single else ci95 or None,
-        "unit": "%" if claim.percent else "",
+        "unit": "%" if kind in claim.percent else "",
         "n": answer.get("n"),
         "verdict": verdict,
         "why": why,

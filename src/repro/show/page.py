@@ -117,6 +117,11 @@ def cell(value: Any, digits: int = 3) -> str:
     return str(value)
 
 
+def percent(share: float) -> str:
+    """A share as a percentage without its sign; errors beyond tenfold are only "over 999"."""
+    return "over 999" if share > 9.99 else cell(100 * share)
+
+
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table; bars inside cells are escaped."""
     lines = [_line(head), _line(["---"] * len(head))]
@@ -124,9 +129,9 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _with(value: float, ends: Sequence[float] | None, unit: str = "") -> str:
-    scale, tail = (100.0, " %") if unit == "%" else (1.0, "")
-    interval = f" [{cell(scale * ends[0])}, {cell(scale * ends[1])}]" if ends else ""
-    return cell(scale * value) + tail + interval
+    show = percent if unit == "%" else cell
+    interval = f" [{show(ends[0])}, {show(ends[1])}]" if ends else ""
+    return show(value) + (" %" if unit == "%" else "") + interval
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from repro.show.page import percent
+
 STATES = {
     "turned": "turned (the minimum is passed)",
     "plateau": "plateau (flat, no clear rise)",
@@ -125,8 +127,8 @@ def depth(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"Exponent in N from depth alone, at one width: {'; '.join(said)} (t over data sizes)."
 
 
-def _hundred(share: float | None) -> float | None:
-    return None if share is None else 100 * share
+def _hundred(share: float | None) -> str | None:
+    return None if share is None else percent(share)
 
 
 def _factor(table: pd.DataFrame, column: str) -> float:

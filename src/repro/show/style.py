@@ -41,6 +41,7 @@ _STEPS = (
     (1.0, 2.0, 5.0),
     (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0),
     tuple(np.arange(1, 10, 0.5).round(1)),
+    tuple(np.arange(1, 10, 0.25)),
     tuple(np.arange(1, 10, 0.1).round(1)),
 )  # of logarithmic ticks, coarse to fine
 WIDTH = 7.4  # inches: a notebook's column

@@ -81,8 +81,11 @@ def curves(readings: pd.DataFrame, table: pd.DataFrame, n: str = "n_encoder") ->
             note.set_path_effects([effects.withStroke(linewidth=2.5, foreground="white")])
         if k == 0:
             panel.set_ylabel("validation loss (nats)")
-            panel.annotate("before training", (0.03, start), (0, 3), xycoords=("axes fraction", "data"),
-                           textcoords="offset points", fontsize=8, color=style.FAINT)  # fmt: skip
+            before = panel.annotate(
+                "before training", (0.97, start), (0, 3), xycoords=("axes fraction", "data"),
+                textcoords="offset points", ha="right", fontsize=8, color=style.FAINT,
+            )  # fmt: skip
+            before.set_path_effects([effects.withStroke(linewidth=2.5, foreground="white")])
     low, high = table["mael"].min(), max(table["zero_shot"].max(), table["mael"].max())
     for panel in np.ravel(axes):
         style.log_ticks(panel.xaxis, steps["lr_steps"].min(), steps["lr_steps"].max(), "")

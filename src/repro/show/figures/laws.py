@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import MaxNLocator
 
 from repro.laws.fit import Fit
 from repro.show import style
@@ -165,6 +166,7 @@ def _along(axis: str, table: pd.DataFrame, fitted: Fit, n: str) -> Drawing:
     colours = style.ordered(len(lines), "viridis" if axis == "d" else "plasma")
     figure, (top, below) = style.panels(2, 1, height=5.0, sharex=True, height_ratios=[3, 1])
     ends, residual = [], []
+    fitted_sizes = set(fitted.table.columns["d"].tolist())
     for line, colour in zip(lines, colours, strict=True):
         runs = used[used[line_name] == line].sort_values(x_name)
         x, y = runs[x_name].to_numpy(float), runs["mael"].to_numpy(float)
@@ -175,12 +177,15 @@ def _along(axis: str, table: pd.DataFrame, fitted: Fit, n: str) -> Drawing:
         top.fill_between(grid, low, high, color=colour, alpha=0.14, linewidth=0)
         top.plot(grid, fitted.predict(*at), color=colour, linewidth=1.3)
         error = 1.96 * runs["mael_se"].fillna(0).to_numpy(float)
-        top.errorbar(x, y, error, fmt="o", color=colour, capsize=2.5, linewidth=1)
+        top.errorbar(x, y, error, fmt="none", color=colour, capsize=2.5, linewidth=1)
+        fill = [colour if pair in fitted_sizes else "white" for pair in pairs]
+        top.scatter(x, y, s=32, c=fill, edgecolors=colour, zorder=3)
         off = 100 * (y / fitted.predict(sizes, pairs) - 1)
         below.plot(x, off, "o-", color=colour, linewidth=0.8)
         residual += off.tolist()
         name = str(line) if axis == "d" else f"{line:,}"
         ends.append((grid[-1], float(fitted.predict(*at)[-1]), name, colour))
+    hollow = " (hollow: not)" if len(fitted.table) < len(used) else ""
     label = "D, labelled pairs" if axis == "d" else f"N, parameters ({n.removeprefix('n_')})"
     style.log_ticks(top.yaxis, used["mael"].min() * 0.9, used["mael"].max() * 1.1, "MAEL (nats)")
     top.set_ylim(used["mael"].min() * 0.88, used["mael"].max() * 1.12)
@@ -191,9 +196,10 @@ def _along(axis: str, table: pd.DataFrame, fitted: Fit, n: str) -> Drawing:
     below.axhline(0, color=style.FAINT, linewidth=0.8)
     below.set_ylabel("residual (%)")
     below.margins(y=0.2)
+    below.yaxis.set_major_locator(MaxNLocator(4))
     exponents_ = ", ".join(f"{k} = {v:.3g}" for k, v in fitted.parameters.items())
     top.set_title(
-        f"{fitted.form.title}  ${fitted.form.latex}$,  {len(fitted.table)} of {len(used)} runs fitted"
+        f"{fitted.form.title}  ${fitted.form.latex}$,  {len(fitted.table)} of {len(used)} runs fitted{hollow}"
     )
     alt = (
         f"MAEL against {label} on logarithmic axes with the {fitted.form.title} ({exponents_}) drawn "

@@ -32,8 +32,8 @@ def lengths(frame: pd.DataFrame) -> Drawing:
         middle = float(part["words"].median())
         panel.axvline(middle, color=style.FAINT, linestyle=":", linewidth=1.2)
         panel.annotate(
-            f"median {middle:.0f}", (middle, 0.97), (-4, 0), xycoords=("data", "axes fraction"),
-            textcoords="offset points", ha="right", va="top", fontsize=8.5, color=style.FAINT,
+            f"median {middle:.0f}", (middle, 0.32), (5, 0), xycoords=("data", "axes fraction"),
+            textcoords="offset points", va="top", fontsize=8.5, color=style.FAINT,
         )  # fmt: skip
         style.log_ticks(panel.xaxis, part["words"].min(), part["words"].max(), f"words in a {kind}")
         panel.set_title("queries" if kind == "query" else "passages")
@@ -66,7 +66,7 @@ def nearest(similarity: Mapping[str, NDArray[np.float64]], joined: float) -> Dra
         )  # fmt: skip
     axes.axvline(joined, color=style.FAINT, linestyle=":", linewidth=1.3)
     axes.text(
-        0.985 * joined, 4, f"near-duplicates from {joined:g}:\njoined, so never across splits",
+        0.985 * joined, 40, f"near-duplicates from {joined:g}:\njoined, so never across splits",
         color=style.FAINT, fontsize=8.5, ha="right", va="bottom",
     )  # fmt: skip
     axes.set(
