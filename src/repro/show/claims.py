@@ -163,7 +163,10 @@ def _judge_quality(asked: Judgement, answer: Mapping[str, Any], why: str) -> tup
     if broken:
         return "fails", f"not {', not '.join(broken)}; {why}"
     open_ = [rule for rule, outcome in outcomes.items() if outcome is None]
-    return "inconclusive", f"the interval covers both sides of: {', '.join(open_)}; {why}"
+    return (
+        "inconclusive",
+        f"the interval covers both sides of (or there is none for): {', '.join(open_)}; {why}",
+    )
 
 
 def _compare(comparison: Comparison, answer: Mapping[str, Any]) -> str:
