@@ -41,6 +41,7 @@ def readings(table: pd.DataFrame) -> pd.DataFrame:
 def test_figures_of_the_grid(table: pd.DataFrame, tmp_path: Path) -> None:
     for drawing in (grid.heat_map(table), grid.curves(readings(table), table), grid.metrics(table)):
         save(drawing, tmp_path)
+    save(grid.metrics(table, "test_entropy"), tmp_path)
 
 
 @pytest.mark.parametrize("table", [WHOLE, RAGGED, TINY], ids=["whole", "ragged", "tiny"])

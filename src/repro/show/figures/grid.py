@@ -14,6 +14,7 @@ from repro.show import style
 from repro.show.style import Drawing
 
 METRICS = {"mrr10": "MRR@10", "recall100": "Recall@100", "ndcg10": "nDCG@10", "map10": "MAP@10"}
+LOSSES = {"mael": "MAEL", "test_entropy": "contrastive entropy"}
 MARKS = {"turned": "", "plateau": " ~", "censored": " ≤", "diverged": " ✗"}
 
 
@@ -103,33 +104,43 @@ def curves(readings: pd.DataFrame, table: pd.DataFrame, n: str = "n_encoder") ->
 
 
 @style.drawn
-def metrics(table: pd.DataFrame, n: str = "n_encoder") -> Drawing:
-    """Each ranking metric against MAEL: a colour a model, a marker a data size, line and 95 % band."""
+def metrics(table: pd.DataFrame, against: str = "mael", n: str = "n_encoder") -> Drawing:
+    """Each ranking metric against a loss: a colour a model, a marker a data size, line and 95 % band.
+
+    against: mael (of the validation pairs) or test_entropy (of the pairs that are ranked).
+    """
     models, sizes = by_size(table, n), sorted(table["d"].unique())
     colours = dict(zip(models, style.ordered(len(models)), strict=True))
     markers = {d: style.MARKERS[k % len(style.MARKERS)] for k, d in enumerate(sizes)}
     figure, axes = style.panels(2, 2, height=5.6, sharex=True)
     rs: dict[str, float] = {}
     for panel, (metric, title) in zip(np.ravel(axes), METRICS.items(), strict=True):
-        used = table.dropna(subset=["mael", metric])
-        rs[title] = _line(panel, used["mael"].to_numpy(float), used[metric].to_numpy(float))
+        used = table.dropna(subset=[against, metric])
+        rs[title] = _line(panel, used[against].to_numpy(float), used[metric].to_numpy(float))
         for _, run in used.iterrows():
-            panel.plot(run["mael"], run[metric], markers[run["d"]], color=colours[run["model"]],
+            panel.plot(run[against], run[metric], markers[run["d"]], color=colours[run["model"]],
                        markeredgecolor="white", markersize=7)  # fmt: skip
         panel.set_title(f"{title}   r = {rs[title]:.3f}")
     for panel in np.ravel(axes)[-2:]:
-        panel.set_xlabel("MAEL (nats)")
+        panel.set_xlabel(f"{LOSSES[against]} (nats)")
     handles = [_dot(colours[m], "o", m) for m in models]
     handles += [_dot(style.FAINT, markers[d], f"D = {d:,}") for d in sizes]
     figure.legend(handles=handles, loc="outside right upper", fontsize=8.5)
-    figure.suptitle(f"Ranking on the test pairs against MAEL, {len(table)} runs", **_SUPER)
+    figure.suptitle(
+        f"Ranking on the test pairs against {LOSSES[against]}, {len(table)} runs", **_SUPER
+    )
     said = ", ".join(f"{title} {r:.3f}" for title, r in rs.items())
     alt = (
-        f"Four panels: ranking metrics of {len(table)} runs against MAEL, with a straight line and its "
-        f"95 % band. Pearson correlations: {said}."
+        f"Four panels: ranking metrics of {len(table)} runs against {LOSSES[against]}, with a straight "
+        f"line and its 95 % band. Pearson correlations: {said}."
     )
-    columns = ["model", "d", "seed", "mael", *METRICS]
-    return Drawing(figure=figure, name="metrics", alt=alt, data=table[columns].to_dict("list"))
+    columns = ["model", "d", "seed", against, *METRICS]
+    return Drawing(
+        figure=figure,
+        name=f"metrics_against_{against}",
+        alt=alt,
+        data=table[columns].to_dict("list"),
+    )
 
 
 _SUPER: dict[str, Any] = {"x": 0.01, "ha": "left", "fontsize": 10.5, "fontweight": "bold"}
