@@ -90,12 +90,10 @@ class PowerSum(Shape):
                 total += coefficient
                 slopes.append(np.ones((1, 1)))
                 continue
-            slope = np.broadcast_to(0.0 if term.linear else coefficient, shape)
+            slope = np.zeros(shape) if term.linear else np.repeat(coefficient, shape[1], axis=1)
             for variable, name, sign in term.powers:
-                slope = slope + (sign * theta[self._index[name]])[:, None] * logs[variable]
-            if term.powers:
-                np.minimum(slope, EXP_LIMIT, out=slope)
-            slope = np.exp(slope)
+                slope += (sign * theta[self._index[name]])[:, None] * logs[variable]
+            np.exp(np.minimum(slope, EXP_LIMIT, out=slope), out=slope)
             total += coefficient * slope if term.linear else slope
             slopes.append(slope)
         return total, slopes

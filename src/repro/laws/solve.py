@@ -219,22 +219,22 @@ class _Block:
 
 def _hessian(block: _Block, exact: NDArray[np.bool_]) -> Array:
     """(P, P, B): exact for the problems in `exact` (B,), else Gauss-Newton, re-weighted for Huber."""
-    delta, weights = block.target.delta, block.target.weights
+    load = _reweighted(block, slice(None))
     if not exact.any():
-        return gram(block.jacobian, _reweighted(block, slice(None)))
-    load = np.array(_reweighted(block, slice(None))) if not exact.all() else np.empty_like(block.r)
-    rows: Rows = slice(None) if exact.all() else np.flatnonzero(exact)
-    own = weights if weights.ndim == 1 else weights[rows]
-    curved = own * (np.abs(block.r[rows]) <= delta)
-    if block.target.bound.any():
-        curved = curved * ((block.target.bound == 0) | (block.r[rows] != 0))
-    pool = block.pool
-    bent, partial = pool.shape.bending(
-        block.theta[:, rows], pool.x, block.jacobian[:, rows], block.psi[rows]
-    )
+        return gram(block.jacobian, load)
+    pool, target = block.pool, block.target
+    if 4 * np.count_nonzero(exact) > 3 * len(exact):  # cheaper than to pick the problems out
+        rows: Rows = slice(None)
+        psi = np.where(exact[:, None], block.psi, 0.0)
+        load = np.where(exact[:, None] & (np.abs(block.r) > target.delta), 0.0, load)
+    else:
+        rows = np.flatnonzero(exact)
+        psi = block.psi[rows]
+        load = np.array(load)
+        load[rows] *= np.abs(block.r[rows]) <= target.delta
+    bent, partial = pool.shape.bending(block.theta[:, rows], pool.x, block.jacobian[:, rows], psi)
     if partial:
-        curved -= block.psi[rows]
-    load[rows] = curved
+        load[rows] -= psi
     out = gram(block.jacobian, load)
     out[:, :, rows] += bent
     return out
