@@ -87,6 +87,17 @@ def test_it_says_what_a_reader_asks(
     assert json.loads(out.read_text())["metric"]["slope"] == pytest.approx(-0.2)
 
 
+def test_joint_laws_show_both_kinds_of_interval(
+    tmp_path: Path, table: pd.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "table.csv", tmp_path / "fit.json"
+    table.assign(mael=table["mael"] + 0.2).to_csv(path, index=False)
+    assert call(path, *COLUMNS, "--form", "product_floor", "--json", out) == 0
+    assert "trust it if models differ by themselves" in capsys.readouterr().out
+    record = json.loads(out.read_text())
+    assert set(record["intervals_with_effects"]) == {"c", "alpha", "beta", "E"}
+
+
 def test_options_reach_the_fit(tmp_path: Path, table: pd.DataFrame) -> None:
     path, out = tmp_path / "table.csv", tmp_path / "fit.json"
     table.to_csv(path, index=False)

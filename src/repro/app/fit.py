@@ -179,11 +179,13 @@ def _store(
 ) -> None:
     import json
 
+    from repro.app.fit_text import with_effects
     from repro.laws.report import data
 
     record = data(fitted) | {
         "source": str(args.table.name),
         "intervals": {"level": found.level, "method": found.method, "ends": dict(found)},
+        "intervals_with_effects": dict(with_effects(fitted, found)),
         "metric": line.to_dict() if line else None,
     }
     args.json.parent.mkdir(parents=True, exist_ok=True)

@@ -29,9 +29,16 @@ def describe(path: Path, fitted: Fit, found: Intervals, line: MetricLine | None)
         f"{path}: {len(table)} runs, {ranges}; loss {table.loss.min():.4g} to {table.loss.max():.4g}"
     ]
     lines += ["", fitted.report(), "", f"{100 * found.level:g} % intervals: {found.method}"]
+    wide = with_effects(fitted, found)
     for name, (low, high) in found.items():
-        value = fitted.parameters[name]
-        lines.append(f"  {name:>6} {value:12.5g}  ({low:.5g} to {high:.5g})")
+        row = f"  {name:>6} {fitted.parameters[name]:12.5g}  ({low:.5g} to {high:.5g})"
+        if name in wide:
+            row = f"{row:<50} ({wide[name][0]:.5g} to {wide[name][1]:.5g})"
+        lines.append(row)
+    if wide:
+        lines.append(
+            f"  in the right column: {wide.method}; trust it if models differ by themselves"
+        )
     lines += [f"  note: {note}" for note in found.notes]
     lines += ["", *_in_words(fitted)]
     lines.append(
@@ -44,6 +51,20 @@ def describe(path: Path, fitted: Fit, found: Intervals, line: MetricLine | None)
             f"a run lies {line.sd:.3g} from the line)"
         )
     return "\n".join(lines)
+
+
+def with_effects(fitted: Fit, found: Intervals) -> Intervals:
+    """Intervals that let models and sizes have effects of their own; empty where they add nothing."""
+    from repro.laws.intervals import Intervals, intervals
+    from repro.params import UserError
+
+    empty = Intervals({}, found.level, "")
+    if found.method.startswith("t on the means"):
+        return empty
+    try:
+        return intervals(fitted, found.level, "effects")
+    except UserError:
+        return empty
 
 
 def _in_words(fitted: Fit) -> list[str]:

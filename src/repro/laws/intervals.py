@@ -21,7 +21,7 @@ from repro.laws.fit import Fit
 from repro.laws.powersum import PowerSum
 from repro.laws.profile import is_plain, profile
 from repro.laws.resample import Sample, bootstrap
-from repro.laws.shapes import EXP_LIMIT, LOGGED, Array, log_constants, to_natural
+from repro.laws.shapes import EXP_LIMIT, LOGGED, Array, Parameter, log_constants, to_natural
 from repro.params import UserError
 
 Method = Literal["auto", "means", "effects", "wald", "profile", "bootstrap"]
@@ -84,13 +84,10 @@ def widened(found: Intervals, evaluation: Sample) -> Intervals:
     for name, (low, high) in found.items():
         extra = z * float(logs[form.names.index(name)].std(ddof=1))
         value = evaluation.fitted.parameters[name]
-        if form.parameter(name).kind in LOGGED:
-            below, above = (float(np.hypot(np.log(value / e), extra)) for e in (low, high))
-            out[name] = (value * float(np.exp(-below)), value * float(np.exp(above)))
-        else:
-            below, above = (float(np.hypot(value - e, extra)) for e in (low, high))
-            floor = 0.0 if form.parameter(name).kind in ("level", "shift") else -np.inf
-            out[name] = (max(floor, value - below), value + above)
+        logged = form.parameter(name).kind in LOGGED
+        sides = [np.log(value / end) if logged else value - end for end in (low, high)]
+        below, above = (float(np.hypot(side, extra)) for side in sides)
+        out[name] = _around(form.parameter(name), value, below, above)
     method = f"{found.method}, with the evaluation sample"
     return Intervals(out, found.level, method, found.notes)
 
@@ -175,9 +172,16 @@ def _symmetric(fitted: Fit, half: Array) -> dict[str, tuple[float, float]]:
         if name in fitted.known or not fitted.free[i]:
             continue
         value, step = fitted.parameters[name], float(half[i])
-        logged = fitted.form.parameter(name).kind in LOGGED
-        out[name] = _factor(value, step) if logged else (value - step, value + step)
+        out[name] = _around(fitted.form.parameter(name), value, step, step)
     return out
+
+
+def _around(parameter: Parameter, value: float, below: float, above: float) -> tuple[float, float]:
+    """value - below to value + above, within the parameter's range; factors for constants."""
+    if parameter.kind in LOGGED:
+        return _factor(value, below)[0], _factor(value, above)[1]
+    low, high = parameter.bounds if parameter.kind in ("exponent", "free") else (0.0, np.inf)
+    return max(low, value - below), min(high, value + above)
 
 
 def _factor(value: float, step: float) -> tuple[float, float]:

@@ -86,6 +86,11 @@ def chinchilla_sample(best: Fit, draws: int, rng: np.random.Generator) -> pd.Dat
     return pd.DataFrame(rows, columns=["parameter", "value", "se", "low", "high"])
 
 
+def with_allocation(parameters: dict[str, float]) -> dict[str, float]:
+    """The parameters and the exponent a of the best model size in compute."""
+    return {**parameters, "a": parameters["beta"] / (parameters["alpha"] + parameters["beta"])}
+
+
 def mean_or_sum(table: Table) -> pd.DataFrame:
     """SciPy's L-BFGS-B at its default tolerances, from Hoffmann's rounded point: sum against mean.
 
