@@ -92,7 +92,6 @@ DATASET: dict[str, Any] = {
 
 PROFILE: dict[str, Any] = {
     "description": "a study of seconds",
-    "embedded": True,
     "seed": 1,
     "lr_reference": 2e-3,
     "encoder": {"projection": 16, "scoring": "cosine"},

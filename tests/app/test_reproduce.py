@@ -109,3 +109,29 @@ def test_publish_refuses_what_is_not_there(
     monkeypatch.setenv("REPRO_HOME", str(tmp_path))
     assert main(["publish", str(study_file)]) == 2
     assert "make reproduce" in capsys.readouterr().err
+
+
+def test_a_notebook_that_fails_is_told_and_the_others_are_kept(
+    home: Path, study_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "params").mkdir()
+    for name, source in (("01_good", "print(profile)"), ("02_bad", "1 / 0")):
+        spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": spec})
+        parameters = nbformat.v4.new_code_cell(
+            'profile = "mini"', metadata={"tags": ["parameters"]}
+        )
+        notebook.cells = [parameters, nbformat.v4.new_code_cell(source)]
+        nbformat.write(notebook, tmp_path / "notebooks" / f"{name}.ipynb")
+    monkeypatch.setenv("REPRO_HOME", str(home))
+    monkeypatch.setattr("repro.app.reproduce.ROOT", tmp_path)
+    assert main(["reproduce", str(study_file), "--force"]) == 1
+    error = capsys.readouterr().err
+    assert "02_bad" in error
+    assert "ZeroDivisionError: division by zero" in error
+    assert "Traceback" not in error
+    target = home / "build" / "study-tiny" / "notebooks"
+    assert (target / "01_good.ipynb").exists()
+    assert not (target / "02_bad.ipynb").exists()

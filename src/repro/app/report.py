@@ -31,7 +31,7 @@ def write_report(study: Study) -> dict[str, Any]:
         "grid": records(table),
         "missing": len(study.planned()) - len(table),
         "laws": answers["law_choice"]["laws"],
-        "claims": claims.verdicts(answers, embedded=study.profile.embedded),
+        "claims": claims.verdicts(answers, embedded=not study.comparable),
     }
     study.build.mkdir(parents=True, exist_ok=True)
     write_bytes(study.build / "grid.csv", csv(table))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repro.params import UserError
 from repro.places import ROOT, home
 
 if TYPE_CHECKING:
@@ -49,30 +52,47 @@ def run(args: argparse.Namespace) -> int:
     failed = study.sweep()
     for label, reason in failed.items():
         print(f"missing: {label}: {reason.splitlines()[0]}", file=sys.stderr)
+    if study.grid().empty:
+        raise UserError("no run has finished", remedy=f"see {study.store.root}/train/.failed/")
     write_report(study)
-    execute_notebooks(study, name)
+    faults = execute_notebooks(study, name)
+    for notebook, fault in faults.items():
+        print(f"failed: notebook {notebook}, {fault}", file=sys.stderr)
     print_summary(study, time.monotonic() - began)
-    if failed:
-        print(
-            f"{len(failed)} runs failed; run the same command again to try them again",
-            file=sys.stderr,
-        )
+    if failed or faults:
+        print("the same command tries again what failed", file=sys.stderr)
         return 1
     stamp.write(study, name)
     return 0
 
 
-def execute_notebooks(study: Study, name: str) -> None:
-    """Execute every notebook of the project on this study, into build/<name>/notebooks/."""
-    import papermill
+def execute_notebooks(study: Study, name: str) -> dict[str, str]:
+    """Execute the project's notebooks on a study, into its build folder; returns name -> fault.
+
+    As many run at once as the study has workers.  A finished notebook replaces the one before; one
+    that fails leaves it, and lies beside it under a name that starts with a dot.
+    """
+    from repro.work.local import workers
 
     sources = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
     target = study.build / "notebooks"
     target.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(study.build / "figures", ignore_errors=True)
     _install_kernel(home() / "build" / "jupyter")
-    for source in sources:
-        print(f"notebook {source.stem}", flush=True)
-        unfinished = target / f".{source.name}"
+    print(f"executing {len(sources)} notebooks", flush=True)
+    with ThreadPoolExecutor(workers(study.profile.execute)) as pool:
+        faults = list(pool.map(lambda source: _execute(source, target, name), sources))
+    return {source.stem: fault for source, fault in zip(sources, faults, strict=True) if fault}
+
+
+def _execute(source: Path, target: Path, name: str) -> str:
+    """Execute one notebook; returns its fault, or an empty text."""
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+
+    began = time.monotonic()
+    unfinished = target / f".{source.name}"
+    try:
         papermill.execute_notebook(
             str(source),
             str(unfinished),
@@ -82,7 +102,13 @@ def execute_notebooks(study: Study, name: str) -> None:
             progress_bar=False,
             log_output=False,
         )
-        unfinished.replace(target / source.name)
+    except papermill.PapermillExecutionError as error:
+        return f"cell {error.cell_index}: {error.ename}: {error.evalue} (see {unfinished})"
+    except DeadKernelError as error:
+        return f"{error} (see {unfinished})"
+    unfinished.replace(target / source.name)
+    print(f"  {source.stem} {time.monotonic() - began:.0f} s", flush=True)
+    return ""
 
 
 def print_summary(study: Study, seconds: float) -> None:

@@ -25,7 +25,7 @@ def write(study: Study, name: str) -> None:
     ]
     record = {
         "files": {str(path): _fingerprint(path) for path in study.inputs()},
-        "code": _code(),
+        "code": code(),
         "results": [str(path.relative_to(home())) for path in results],
         "build": str(study.build.relative_to(home())),
     }
@@ -37,7 +37,7 @@ def unchanged(name: str) -> Path | None:
     try:
         record = json.loads(_path(name).read_text(encoding="utf-8"))
         build = home() / record["build"]
-        same = record["code"] == _code() and all(
+        same = record["code"] == code() and all(
             _fingerprint(Path(path)) == stamp for path, stamp in record["files"].items()
         )
         there = all((home() / result / "manifest.json").exists() for result in record["results"])
@@ -46,13 +46,7 @@ def unchanged(name: str) -> Path | None:
     return build if same and there and (build / "report.json").exists() else None
 
 
-def _path(name: str) -> Path:
-    folder = home() / "build" / ".stamps"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
-
-
-def _code() -> str:
+def code() -> str:
     """Digest of the package, the notebooks and the claims."""
     files = [
         *PACKAGE.rglob("*.py"),
@@ -61,6 +55,12 @@ def _code() -> str:
     ]
     lines = [f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in sorted(files)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _path(name: str) -> Path:
+    folder = home() / "build" / ".stamps"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
 
 
 def _fingerprint(path: Path) -> list[int] | str:

@@ -18,7 +18,7 @@ from repro.experiments.runs import Runs, Trained
 from repro.params import UserError
 from repro.places import ROOT, home
 from repro.provenance import surroundings
-from repro.store import Store, digest
+from repro.store import Store, digest, write_json
 from repro.work import local
 
 
@@ -33,6 +33,7 @@ class Study:
         self.name = f"{profile_file.stem}-{self.dataset_file.stem}"
         self.store = Store(home() / "runs")
         self.build = home() / "build" / self.name
+        self._swept = False
 
     @classmethod
     def open(cls, name: str) -> Study:
@@ -85,12 +86,12 @@ class Study:
         """Make what is missing; returns label -> reason of the runs that failed."""
         planned = self.planned()
         tasks = [task for run in planned for task in (run.train, run.ranking)]
+        self._swept = True
         return local.run(self.store, tasks, self.profile.execute, title=self.name)
 
     def grid(self) -> pd.DataFrame:
-        """The grid table, one row a run; makes only the cells that are missing."""
-        if any(not self.store.has(task.kind, self.store.key(task.kind, task.spec))
-               for run in self.planned() for task in (run.train, run.ranking)):  # fmt: skip
+        """The grid table, one row a finished run; makes the cells that are missing, once."""
+        if not self._swept:
             self.sweep()
         return grid.table(self.runs)
 
@@ -105,16 +106,33 @@ class Study:
         }
         return {where: losses for where, losses in found.items() if losses is not None}
 
-    @functools.cached_property
-    def _answers(self) -> dict[str, Any]:
-        from repro.experiments import law_choice, metric_link
-
-        table = self.grid()
-        return {"law_choice": law_choice.answers(table), "metric_link": metric_link.answers(table)}
+    @property
+    def comparable(self) -> bool:
+        """Whether the papers' own numbers may be held against this study's."""
+        own = self.dataset_file == find_dataset_file(self.profile.dataset)
+        return self.profile.comparable and own
 
     def answers(self) -> dict[str, Any]:
-        """What each experiment answers: experiment -> its answers."""
-        return self._answers
+        """What each experiment answers: experiment -> its answers.
+
+        They are kept in build/, under a digest of the grid table and of the code.
+        """
+        from repro.app import report, stamp
+        from repro.experiments import law_choice, metric_link
+
+        table, path = self.grid(), self.build / "answers.json"
+        made_from = digest({"grid": report.records(table), "code": stamp.code()})
+        if path.exists():
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            if kept["made_from"] == made_from:
+                return kept["answers"]
+        answers = {
+            "law_choice": law_choice.answers(table, self.pair_losses()),
+            "metric_link": metric_link.answers(table),
+        }
+        self.build.mkdir(parents=True, exist_ok=True)
+        write_json(path, {"made_from": made_from, "answers": answers})
+        return answers
 
     def report(self) -> dict[str, Any]:
         """The study's report.json; written first where it is missing."""

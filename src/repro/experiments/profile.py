@@ -28,7 +28,7 @@ class Profile(Params):
 
     description: str
     dataset: str = "apidocs"  # the name of a file in params/datasets/, or a path
-    embedded: bool = False  # numeric claims of the papers are not comparable on embedded data
+    comparable: bool = False  # with the papers' numbers: only for their models and data
     seed: Annotated[int, Field(ge=0, le=2**31)] = 1  # the run seed
     lr_reference: Annotated[float, Field(gt=0, le=10)] = 2e-5  # of lr-steps; FACTS B
     models: dict[str, ModelParams]
