@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from repro.data.dataset import Dataset
 from repro.experiments.runs import Trained
 from repro.measure.ranking import RankingParams, searched
