@@ -59,6 +59,8 @@ def test_every_notebook_ran_without_an_error(home: Path) -> None:
     sources = sorted((ROOT / "notebooks").glob("*.ipynb"))
     assert [path.name for path in executed] == [path.name for path in sources]
     for path in executed:
+        assert str(home) not in path.read_text(encoding="utf-8")
+        assert str(ROOT) not in path.read_text(encoding="utf-8")
         notebook = nbformat.read(path, as_version=4)
         outputs = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs]
         assert not [o for o in outputs if o.output_type == "error"]

@@ -87,6 +87,7 @@ def execute_notebooks(study: Study, name: str) -> dict[str, str]:
 
 def _execute(source: Path, target: Path, name: str) -> str:
     """Execute one notebook; returns its fault, or an empty text."""
+    import nbformat
     import papermill
     from nbclient.exceptions import DeadKernelError
 
@@ -106,6 +107,11 @@ def _execute(source: Path, target: Path, name: str) -> str:
         return f"cell {error.cell_index}: {error.ename}: {error.evalue} (see {unfinished})"
     except DeadKernelError as error:
         return f"{error} (see {unfinished})"
+    notebook = nbformat.read(unfinished, as_version=nbformat.NO_CONVERT)
+    notebook.metadata.pop("papermill", None)  # times and absolute paths: they differ in every run
+    for cell in notebook.cells:
+        cell.metadata.pop("papermill", None)
+    nbformat.write(notebook, unfinished)
     unfinished.replace(target / source.name)
     print(f"  {source.stem} {time.monotonic() - began:.0f} s", flush=True)
     return ""
