@@ -7,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from repro.data.dataset import Dataset
 from repro.experiments.runs import Trained
-from repro.measure.ranking import RankingParams, searched
+from repro.measure import ranking
+from repro.measure.ranking import RankingParams, RankingSpec, searched
+from repro.train.loop import RunSpec
 from repro.work.makers import Makers
 from repro.work.queue import Task
 
@@ -39,6 +42,19 @@ def test_a_run_is_measured_the_same_in_any_blocks(
     assert metrics["searched"] == 420
     assert 0 < metrics["map10"] <= metrics["mrr10"] <= metrics["recall100"] <= 1
     assert metrics["test_entropy"] == pytest.approx(np.load(tmp_path / "test.npy").mean())
+
+
+def test_an_encoder_that_is_not_a_number_has_no_metrics(
+    makers: Makers, cell: Trained, tmp_path: Path
+) -> None:
+    spec = RunSpec.model_validate(cell.train.spec)
+    encoder, texts, dataset = makers._parts(spec, cell.train.inputs)
+    with torch.no_grad():
+        encoder.projection.weight.fill_(float("nan"))
+    ranking.run(RankingSpec.model_validate(cell.ranking.spec), encoder, texts, dataset, tmp_path)
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert set(metrics.values()) == {None}
+    assert "mrr10" in metrics
 
 
 def test_a_run_that_is_not_there_cannot_be_measured(

@@ -13,7 +13,7 @@ from pydantic import Field
 from repro import seeds
 from repro.data.dataset import Dataset
 from repro.measure.evaluate import pair_entropies
-from repro.measure.retrieval import ranking_metrics, top_k
+from repro.measure.retrieval import METRICS, ranking_metrics, top_k
 from repro.model.encoder import Encoder, encode
 from repro.model.texts import Texts
 from repro.params import Params
@@ -40,9 +40,16 @@ class RankingSpec(Params):
 
 
 def run(spec: RankingSpec, encoder: Encoder, texts: Texts, dataset: Dataset, folder: Path) -> None:
-    """Measure `encoder` on the test pairs; writes metrics.json and test.npy (float64 [m], nats)."""
+    """Measure `encoder` on the test pairs; writes metrics.json and test.npy (float64 [m], nats).
+
+    An encoder whose vectors are not numbers (the run diverged at once) has null for every metric.
+    """
     test = dataset.evaluation("test")
     entropies = pair_entropies(encoder, texts, test)
+    np.save(folder / "test.npy", entropies)
+    if not np.isfinite(entropies).all():
+        write_json(folder / "metrics.json", dict.fromkeys(["test_entropy", "searched", *METRICS]))
+        return
     queries = np.unique(test.queries)
     judged = dataset.judgements.positives(queries)
     pool = searched(spec.params, dataset, np.unique(judged))
@@ -52,7 +59,6 @@ def run(spec: RankingSpec, encoder: Encoder, texts: Texts, dataset: Dataset, fol
     ranked = np.where(found >= 0, pool[found], -1)
     metrics: dict[str, Any] = {"test_entropy": float(entropies.mean()), "searched": len(pool)}
     metrics |= ranking_metrics(ranked, [{int(p): 1 for p in row} for row in judged])
-    np.save(folder / "test.npy", entropies)
     write_json(folder / "metrics.json", metrics)
 
 
