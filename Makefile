@@ -28,7 +28,7 @@ publish:  ## copy a finished build into notebooks/rendered, figures and results 
 	@$(REPRO) publish $(PROFILE)$(if $(DATASET),:$(DATASET))
 
 test:  ## the tests, without the slow ones   [ARGS="-m slow"]
-	@$(RUN) pytest -n auto $(if $(ARGS),$(ARGS),-m "not slow")
+	@$(RUN) pytest -n auto --dist loadfile $(if $(ARGS),$(ARGS),-m "not slow")
 
 lint:  ## format, lint, types, stripped notebooks
 	@$(RUN) ruff format --check . && $(RUN) ruff check . && $(RUN) mypy && \
