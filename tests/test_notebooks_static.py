@@ -52,8 +52,6 @@ def test_source_is_stripped_and_valid(path: Path) -> None:
 
 
 def test_cells_are_short_and_hold_no_logic(path: Path) -> None:
-    if path.stem == "09_classical_laws":
-        pytest.xfail("its set-up cell is long and reads the environment: to move into the package")
     for cell in code(path):
         assert len(cell.source.splitlines()) <= LONGEST, cell.source
         for node in ast.walk(ast.parse(cell.source)):

@@ -13,3 +13,9 @@ def home() -> Path:
     if os.environ.get("REPRO_HOME"):
         return Path(os.environ["REPRO_HOME"]).expanduser().resolve()
     return ROOT if (ROOT / "params").is_dir() else Path.cwd()
+
+
+def reference_data() -> Path | None:
+    """The folder of public tables, which are not shipped: REPRO_REFERENCE_DATA; None where unset."""
+    named = os.environ.get("REPRO_REFERENCE_DATA")
+    return Path(named).expanduser().resolve() if named else None

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repro.places import ROOT, home
+from repro.places import ROOT, home, reference_data
 from repro.store import write_json
 
 if TYPE_CHECKING:
@@ -47,11 +47,13 @@ def unchanged(name: str) -> Path | None:
 
 
 def code() -> str:
-    """Digest of the package, the notebooks and the claims."""
+    """Digest of the package, the notebooks, the claims and the public tables, where there are any."""
+    tables = reference_data()
     files = [
         *PACKAGE.rglob("*.py"),
         *(ROOT / "notebooks").glob("*.ipynb"),
         *(ROOT / "params").glob("claims.yaml"),
+        *(tables.glob("*/*.csv") if tables else ()),
     ]
     lines = [f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in sorted(files)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

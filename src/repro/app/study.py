@@ -115,10 +115,10 @@ class Study:
     def answers(self) -> dict[str, Any]:
         """What each experiment answers: experiment -> its answers.
 
-        They are kept in build/, under a digest of the grid table and of the code.
+        They are kept in build/, under a digest of the grid table, the code and the public tables.
         """
         from repro.app import report, stamp
-        from repro.experiments import law_choice, metric_link
+        from repro.experiments import classical, law_choice, metric_link
 
         table, path = self.grid(), self.build / "answers.json"
         made_from = digest({"grid": report.records(table), "code": stamp.code()})
@@ -129,6 +129,7 @@ class Study:
         answers = {
             "law_choice": law_choice.answers(table, self.pair_losses()),
             "metric_link": metric_link.answers(table),
+            "classical": classical.answers(table),
         }
         self.build.mkdir(parents=True, exist_ok=True)
         write_json(path, {"made_from": made_from, "answers": answers})

@@ -19,6 +19,8 @@ from repro.laws.shapes import Array
 from repro.laws.table import Table
 
 KAPLAN = {"A": 6.4e13, "alpha": 0.076, "B": 1.8e13, "beta": 0.103}  # arXiv 2001.08361, eq. 1.5
+KAPLAN_COMPUTE = 0.73  # the same, table 6: the best N grows as C^.73, so D = C/6N as C^.27
+REGIMES = {"chance": float(np.log(257)), "exponent": 0.35, "floor": 0.15}  # put into `regimes`
 HOFFMANN = {"A": 406.4, "alpha": 0.34, "B": 410.7, "beta": 0.28, "E": 1.69}  # arXiv 2203.15556
 AMARI = {  # exponent and whether a floor is left, Amari, Fujita and Shinomoto 1992
     "noiseless, one solution": (1.0, False),
@@ -58,8 +60,8 @@ def amari_exponents(curves: pd.DataFrame) -> pd.DataFrame:
 def regimes(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Hestness's three regimes: chance, power law, floor.  (curve: d, loss), (exponent by range)."""
     d = np.geomspace(10, 1e8, 29)
-    power = 60 * d**-0.35
-    loss = power / np.sqrt(1 + (power / np.log(257)) ** 2) + 0.15
+    power = 60 * d ** -REGIMES["exponent"]
+    loss = power / np.sqrt(1 + (power / REGIMES["chance"]) ** 2) + REGIMES["floor"]
     loss = loss * np.exp(0.01 * rng.normal(size=len(d)))
     ranges = {"small data: chance": (0, 1e3), "middle": (1e4, 1e6), "large data: floor": (1e7, 1e9)}
     rows = []
@@ -69,6 +71,19 @@ def regimes(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
         rows.append((name, int(here.sum()), fitted.parameters["beta"], *intervals(fitted)["beta"]))
     names = ["range", "points", "exponent (true .35)", "low", "high"]
     return pd.DataFrame({"d": d, "loss": loss}), pd.DataFrame(rows, columns=names)
+
+
+def regimes_recovered(curve: pd.DataFrame) -> dict[str, float]:
+    """Chance, exponent and floor as the curve of `regimes` shows them.
+
+    The floor and the exponent come from a power law with floor past 1e5 pairs, where chance no longer
+    bends the curve by more than 2 %; chance is the mean loss over that floor up to 30 pairs.
+    """
+    late, early = curve[curve["d"] >= 1e5], curve[curve["d"] <= 30]
+    fitted = fit("single_d_floor", Table(late["loss"].to_numpy(), d=late["d"].to_numpy()))
+    floor = fitted.parameters["delta"]
+    chance = float(early["loss"].mean()) - floor
+    return {"chance": chance, "exponent": fitted.parameters["beta"], "floor": floor}
 
 
 def small_to_large(rng: np.random.Generator) -> pd.DataFrame:
@@ -95,9 +110,10 @@ def kaplan() -> pd.DataFrame:
     ]
     rows += [
         ("over-fitting is governed by N^x / D, x", 0.74, a / b),
-        ("10 x compute: x times the parameters", 5.5, 10**0.73),
-        ("10 x compute: x times the tokens", 1.8, 10**0.27),
+        ("10 x compute: x times the parameters", 5.5, 10**KAPLAN_COMPUTE),
+        ("10 x compute: x times the tokens", 1.8, 10 ** (1 - KAPLAN_COMPUTE)),
         ("N of GPT-3 = 12 layers x width^2", 175e9, float(gpt3.parameters)),
+        ("its forward FLOP, counted product by product, over the formula", 1.0, _counted(gpt3)),
         ("its forward FLOP a token over 2 N (attention is the rest)", None, _over_2n(gpt3)),
         ("steps to a loss of 3.5: N = 1e8 over N = 1e9", None, _steps(1e8, 3.5) / _steps(1e9, 3.5)),
     ]
@@ -163,6 +179,19 @@ def additive(n: Array, d: Array) -> Array:
 def _grid(n: Array, d: Array) -> tuple[Array, Array]:
     one, two = np.meshgrid(n, d, indexing="ij")
     return one.ravel(), two.ravel()
+
+
+def _counted(model: Transformer) -> float:
+    """Operations a token of a causal decoder, each matrix product by itself, over C_forward."""
+    width, seen = (
+        model.d_model,
+        (model.n_ctx + 1) / 2,
+    )  # a token sees half of the context on average
+    projections = 4 * 2 * width * width  # query, key, value, output
+    attention = 2 * 2 * seen * width  # scores, and the mean of the values
+    feed_forward = 2 * 2 * width * (4 * width)
+    total = model.n_layer * (projections + attention + feed_forward)
+    return total / model.forward_flop_per_token
 
 
 def _over_2n(model: Transformer) -> float:

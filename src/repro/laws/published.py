@@ -12,6 +12,7 @@ import pandas as pd
 from scipy.optimize import minimize
 
 from repro.laws.fit import Fit, fit, local_optimum
+from repro.laws.holdout import HoldOut, corner
 from repro.laws.isoflop import closed_form
 from repro.laws.problem import Problem
 from repro.laws.resample import bootstrap
@@ -52,7 +53,7 @@ def chinchilla_points(
         loss = 482.01 * n**-0.348 + 2085.43 * d**-0.366 + 1.817
         made = Table(loss * np.exp(0.007 * rng.normal(size=len(n))), n, d)
         return made, "points made from the refitted law (no reference data)"
-    frame = _read(folder / "chinchilla_epoch/svg_extracted_data.csv")
+    frame = _read(folder, "chinchilla_epoch/svg_extracted_data.csv")
     frame = frame.sort_values("loss").iloc[: len(frame) - drop].sort_index()
     n = frame["Model Size"].to_numpy()
     d = frame["Training FLOP"].to_numpy() / (6 * n)
@@ -86,6 +87,12 @@ def chinchilla_sample(best: Fit, draws: int, rng: np.random.Generator) -> pd.Dat
     return pd.DataFrame(rows, columns=["parameter", "value", "se", "low", "high"])
 
 
+def chinchilla_corner(table: Table, law: str = "additive_floor", below: float = 0.6) -> HoldOut:
+    """Fitted to the points in the lower `below` of both N and D, the law predicts those above in both."""
+    n_max, d_max = (float(np.quantile(table.columns[name], below)) for name in ("n", "d"))
+    return corner(law, table, n_max, d_max, delta=DELTA)
+
+
 def with_allocation(parameters: dict[str, float]) -> dict[str, float]:
     """The parameters and the exponent a of the best model size in compute."""
     return {**parameters, "a": parameters["beta"] / (parameters["alpha"] + parameters["beta"])}
@@ -117,20 +124,25 @@ def mean_or_sum(table: Table) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["Huber reduced by", "iterations", "cost (sum)", "ratio"])
 
 
-def repeated_profile(folder: Path | None, points: int = 24) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Cost of the repeated-data law against R_D, all else refitted; and the optima that stand out.
-
-    (curve: R_D, cost), (optima: what, R_D, R_N, cost).  Raises `UserError` without the table.
-    """
+def repeated_points(folder: Path | None) -> Table:
+    """Muennighoff's 182 runs on C4: N, D and unique tokens.  Raises `UserError` without the table."""
     if folder is None:
         raise UserError("the repeated-data runs are not here", remedy="set REPRO_REFERENCE_DATA")
-    frame = _read(folder / "datablations_c4/runs_fit_182.csv")
-    table = Table(
+    frame = _read(folder, "datablations_c4/runs_fit_182.csv")
+    return Table(
         frame["val_loss"].to_numpy(),
         frame["params"].to_numpy(),
         frame["tokens"].to_numpy(),
         extra={"u": frame["unique_tokens"].to_numpy()},
     )
+
+
+def repeated_profile(folder: Path | None, points: int = 24) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Cost of the repeated-data law against R_D, all else refitted; and the optima that stand out.
+
+    (curve: R_D, cost), (optima: what, R_D, R_N, cost).  Raises `UserError` without the table.
+    """
+    table = repeated_points(folder)
     known = {k: v for k, v in MUENNIGHOFF.items() if k not in ("R_D", "R_N")}
     held = dict(known)
     curve = []
@@ -148,9 +160,12 @@ def repeated_profile(folder: Path | None, points: int = 24) -> tuple[pd.DataFram
     return pd.DataFrame(curve, columns=["R_D", "cost"]), optima
 
 
-def _read(path: Path) -> pd.DataFrame:
+def _read(folder: Path, name: str) -> pd.DataFrame:
+    path = folder / name
     if not path.is_file():
         raise UserError(
-            "there is no such file", where=str(path), remedy="check REPRO_REFERENCE_DATA"
+            f"the folder of public tables has no {name}",
+            where=str(path),
+            remedy="check REPRO_REFERENCE_DATA",
         )
     return pd.read_csv(path)

@@ -26,6 +26,13 @@ PARTS = {  # of answers, as a reader calls them
     "worst_size": "worst, size out", "mrr10": "MRR@10", "recall100": "Recall@100",
     "ndcg10": "nDCG@10", "map10": "MAP@10", "ratio_lr_steps": "ratio, lr-steps",
     "train_usd": "training, USD", "serve_usd": "serving, USD",
+    "params_5k": "N for 5k USD", "params_20k": "N for 20k USD", "params_5m": "N for 5M USD",
+    "params_20m": "N for 20M USD", "one": "noiseless, one solution", "volume": "noiseless, a volume",
+    "noisy": "noisy labels", "floor": "floor", "factor": "off by a factor of", "nc": "N_c",
+    "dc": "D_c", "overfit": "N^x / D, x", "parameters": "parameters x", "tokens": "tokens x",
+    "gpt3": "N of GPT-3", "forward": "forward FLOP, counted / formula", "approach_1": "a, envelope",
+    "approach_2": "a, parabolas", "approach_3": "a, parametric", "a": "a", "r_d": "R_D",
+    "r_n": "R_N", "best_r_d": "better R_D", "best_r_n": "better R_N",
 }  # fmt: skip
 NOT_COMPARABLE = "needs the paper's data and models; this study has neither"
 

@@ -129,9 +129,13 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _with(value: float, ends: Sequence[float] | None, unit: str = "") -> str:
-    show = percent if unit == "%" else cell
+    show = percent if unit == "%" else _number
     interval = f" [{show(ends[0])}, {show(ends[1])}]" if ends else ""
     return show(value) + (" %" if unit == "%" else "") + interval
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if abs(value) >= 1e7 else cell(value)
 
 
 def _line(cells: Sequence[str]) -> str:
