@@ -29,7 +29,9 @@ class CurveParams(Params):
         1.5  # lr-steps over those at the minimum
     )
     plateau_past: Annotated[float, Field(ge=1.5, le=100)] = 3.0  # the same, without a clear rise
-    least_passes: Annotated[float, Field(ge=0, le=100)] = 2.0  # over the pairs, before a run may end
+    least_passes: Annotated[float, Field(ge=0, le=100)] = (
+        2.0  # over the pairs, before a run may end
+    )
 
 
 def readings(lr_steps: NDArray[np.float64], params: CurveParams) -> NDArray[np.int64]:
