@@ -25,13 +25,11 @@ class CurveParams(Params):
     ratio: Annotated[float, Field(gt=1, le=1.15)] = 1.15  # of one reading to the next
     max_steps: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
     turned_sd: Annotated[float, Field(ge=1, le=100)] = 3.0  # rise, in standard errors (paired)
-    turned_past: Annotated[float, Field(ge=1.15, le=100)] = (
-        1.5  # lr-steps over those at the minimum
-    )
-    plateau_past: Annotated[float, Field(ge=1.5, le=100)] = 3.0  # the same, without a clear rise
-    least_passes: Annotated[float, Field(ge=0, le=100)] = (
-        2.0  # over the pairs, before a run may end
-    )
+    # lr-steps over those at the minimum before it counts: after a clear rise, and without one.
+    turned_past: Annotated[float, Field(ge=1.15, le=100)] = 1.5
+    plateau_past: Annotated[float, Field(ge=1.5, le=100)] = 3.0
+    # Passes over the pairs before a run may end.
+    least_passes: Annotated[float, Field(ge=0, le=100)] = 2.0
 
 
 def readings(lr_steps: NDArray[np.float64], params: CurveParams) -> NDArray[np.int64]:
