@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import multiprocessing.queues
+import multiprocessing.connection
 import os
-import queue
 import signal
 import threading
 import time
@@ -23,13 +22,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from repro.params import Params
+from repro.params import Params, UserError
 from repro.store import Store
 from repro.work.progress import Progress
 from repro.work.queue import Sweep, Task, work
 
 ORPHAN_POLL_SECONDS = 0.5
 STOP_SECONDS = 10.0
+MAX_BARREN = 3
 
 
 class ExecuteParams(Params):
@@ -48,6 +48,8 @@ def run(store: Store, tasks: list[Task], params: ExecuteParams, *, title: str) -
         progress = Progress(title, {where: sweep.tasks[where].flop for where in waiting})
         with _pool(sweep, min(workers(params), len(waiting)), params) as pool:
             pool.watch(progress)
+        for where in waiting:
+            progress.end(where)  # those that another process made are not heard of
         progress.close()
     faults = {task.label: sweep.failed(where) for where, task in sweep.tasks.items()}
     return {label: reason for label, reason in faults.items() if reason}
@@ -61,33 +63,35 @@ def workers(params: ExecuteParams) -> int:
 
 
 class _Pool:
-    """Worker processes over one sweep, and their messages."""
+    """Worker processes over one sweep, each with a pipe of its own.
+
+    Not one queue for all: a worker that is killed while it holds the queue's lock would silence the
+    others for ever.  A pipe that ends tells of a worker that has ended, well or not.
+    """
 
     def __init__(self, sweep: Sweep, n: int, params: ExecuteParams) -> None:
         self.sweep, self.params = sweep, params
         self.context = multiprocessing.get_context("spawn")
-        self.messages: Any = self.context.Queue()
         self.holding: dict[int, tuple[str, str] | None] = {}
         self.processes: dict[int, Any] = {}
+        self.pipes: dict[int, Any] = {}
+        self.barren = 0  # workers that died before they took a task
         for index in range(n):
             self._start(index)
 
     def watch(self, progress: Progress) -> None:
         """Show messages until every worker has ended; replace those that died."""
-        while self.processes:
-            try:
-                index, event, where, detail = self.messages.get(timeout=0.2)
-                self._take(index, event, where, detail, progress)
-                continue
-            except queue.Empty:
-                pass
+        while self.pipes:
+            ready = multiprocessing.connection.wait(self.pipes.values(), timeout=0.2)
+            for index, pipe in list(self.pipes.items()):
+                if pipe in ready:
+                    try:
+                        event, where, detail = pipe.recv()
+                    except (EOFError, OSError):
+                        self._ended(index, progress)
+                    else:
+                        self._take(index, event, where, detail, progress)
             progress.show()
-            for index, process in list(self.processes.items()):
-                if process.is_alive():
-                    continue
-                del self.processes[index]
-                if process.exitcode != 0:
-                    self._replace(index, process.exitcode, progress)
 
     def stop(self) -> None:
         """End what still runs: ask, then kill."""
@@ -98,16 +102,15 @@ class _Pool:
             process.join(max(0.0, deadline - time.monotonic()))
             if process.is_alive():
                 process.kill()
-        self.messages.cancel_join_thread()
 
     def _start(self, index: int) -> None:
+        self.pipes[index], theirs = self.context.Pipe(duplex=False)
         process = self.context.Process(
-            target=_worker,
-            args=(index, self.sweep, self.params.device, self.messages),
-            daemon=True,
+            target=_worker, args=(self.sweep, self.params.device, theirs), daemon=True
         )
         with _one_thread():
             process.start()
+        theirs.close()  # so that the pipe ends with the worker
         self.processes[index] = process
         self.holding[index] = None
 
@@ -123,18 +126,30 @@ class _Pool:
             if detail:
                 progress.say(f"failed: {self.sweep.tasks[where].label}: {detail}")
 
-    def _replace(self, index: int, code: int, progress: Progress) -> None:
+    def _ended(self, index: int, progress: Progress) -> None:
+        """Take note of a worker that has ended; replace it if it did not end by itself."""
+        self.pipes.pop(index).close()
+        process = self.processes.pop(index)
+        process.join()
+        if process.exitcode == 0:
+            return
         where = self.holding[index]
         if where is None:
-            progress.say(f"worker {index} ended with code {code} before it took a task")
-            raise RuntimeError(
-                f"worker {index} cannot start (exit code {code}); see the text above"
+            self.barren += 1
+            if self.barren >= MAX_BARREN:
+                raise UserError(
+                    f"workers end before they take a task (exit code {process.exitcode})",
+                    remedy="see what they printed above",
+                )
+        elif self.sweep.store.has(*where):  # it died with its work done
+            progress.end(where)
+        else:
+            self.sweep.died(where)
+            progress.say(
+                f"worker {index} died (exit code {process.exitcode}) on "
+                f"{self.sweep.tasks[where].label}: "
+                + ("set aside" if self.sweep.failed(where) else "going on from its last evaluation")
             )
-        self.sweep.died(where)
-        progress.say(
-            f"worker {index} died (exit code {code}) on {self.sweep.tasks[where].label}: "
-            + ("set aside" if self.sweep.failed(where) else "going on from its last evaluation")
-        )
         self._start(index)
 
 
@@ -161,10 +176,9 @@ def _one_thread() -> Iterator[None]:
             os.environ["OMP_NUM_THREADS"] = old
 
 
-def _worker(index: int, sweep: Sweep, device: str, messages: Any) -> None:
-    parent = os.getppid()
+def _worker(sweep: Sweep, device: str, pipe: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends us
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     try:
         from repro.work.makers import Makers
 
@@ -174,15 +188,15 @@ def _worker(index: int, sweep: Sweep, device: str, messages: Any) -> None:
             where = (task.kind, sweep.store.key(task.kind, task.spec))
 
             def report(flop: float, note: str) -> None:
-                messages.put((index, "share", where, {"done": flop / task.flop, "note": note}))
+                pipe.send(("share", where, {"done": flop / task.flop, "note": note}))
 
             makers.make(task, folder, report)
 
         work(
             sweep,
             make,
-            started=lambda where: messages.put((index, "start", where, None)),
-            ended=lambda where, error: messages.put((index, "end", where, error)),
+            started=lambda where: pipe.send(("start", where, None)),
+            ended=lambda where, error: pipe.send(("end", where, error)),
         )
     except Exception:
         traceback.print_exc()

@@ -46,9 +46,12 @@ class Sweep:
         self.tasks = dict(sorted(unique.items(), key=lambda item: -item[1].flop))
 
     def waiting(self) -> list[tuple[str, str]]:
-        """Kind and key of the tasks that are neither done nor failed, longest first."""
+        """Kind and key of the tasks that are neither done nor failed, longest first.
+
+        A result whose files do not match their digests is not done (each is checked once).
+        """
         return [
-            where for where in self.tasks if not self.store.has(*where) and not self.failed(where)
+            where for where in self.tasks if not self.store.find(*where) and not self.failed(where)
         ]
 
     def failed(self, where: tuple[str, str]) -> str:
@@ -108,6 +111,8 @@ def work(
             except Exception as fault:
                 error = f"{type(fault).__name__}: {fault}"
                 sweep.fail(where, f"{error}\n{traceback.format_exc()}")
+            else:
+                sweep.failure_path(where).unlink(missing_ok=True)
             ended(where, error)
 
 
