@@ -19,13 +19,13 @@ setup:  ## make the environment (.venv unless the active one already has the pro
 	@$(PYTHON) bootstrap.py
 
 reproduce:  ## run a profile end to end   [PROFILE=mini DATASET=name FORCE=1 TORCH=cpu]
-	@$(REPRO) reproduce $(PROFILE) $(if $(DATASET),--dataset $(DATASET)) $(if $(FORCE),--force)
+	@$(REPRO) reproduce '$(PROFILE)' $(if $(DATASET),--dataset '$(DATASET)') $(if $(FORCE),--force)
 
 check:  ## what a profile would run and cost   [PROFILE=mini DATASET=name]
-	@$(REPRO) check $(PROFILE)$(if $(DATASET),:$(DATASET))
+	@$(REPRO) check '$(PROFILE)$(if $(DATASET),:$(DATASET))'
 
 publish:  ## copy a finished build into notebooks/rendered, figures and results   [PROFILE=mini]
-	@$(REPRO) publish $(PROFILE)$(if $(DATASET),:$(DATASET))
+	@$(REPRO) publish '$(PROFILE)$(if $(DATASET),:$(DATASET))'
 
 test:  ## the tests, without the slow ones   [ARGS="-m slow"]
 	@$(RUN) pytest -n auto --dist loadfile $(if $(ARGS),$(ARGS),-m "not slow")

@@ -10,13 +10,15 @@ import difflib
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.tokens import AliasToken, TagToken
 
 Location = tuple[str | int, ...]
+MAX_BYTES = 200_000
 
 
 class UserError(ValueError):
@@ -38,6 +40,17 @@ class Params(BaseModel):
     """Base of all parameter models: unknown keys are refused, values are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_booleans_for_numbers(cls, values: Any) -> Any:
+        for name, value in values.items() if isinstance(values, dict) else ():
+            field = cls.model_fields.get(str(name))
+            if isinstance(value, bool) and field and "bool" not in str(field.annotation):
+                raise ValueError(
+                    f"{name}: {str(value).lower()} is no value for it\n  remedy: see params/mini.yaml"
+                )
+        return values
 
 
 class Document:
@@ -78,30 +91,34 @@ def read(path: Path) -> Document:
             remedy="name a .yaml file",
         )
     try:
-        node = YAML(typ="rt").load(path.read_text(encoding="utf-8-sig"))
+        text = _text(path)
+        node = YAML(typ="rt").load(text)
+        lines: dict[Location, int] = {}
+        data = _plain(node, (), lines, path) if isinstance(node, CommentedMap) else None
     except DuplicateKeyError as error:
         raise UserError(
             f"a key stands twice: {str(error.problem).split(' with value')[0]}",
             where=f"{path}:{_line(error)}",
             remedy="keep one of them",
         ) from None
-    except (YAMLError, UnicodeDecodeError) as error:
+    except (YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, UserError):
+            raise
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise UserError(
-            f"this is not YAML 1.2: {problem}",
+            f"this is not YAML 1.2 as it is used here: {problem}",
             where=f"{path}:{_line(error)}",
             remedy="see params/mini.yaml for a file that works",
         ) from None
     if node is None:
         raise UserError("the file is empty", where=str(path), remedy="see params/mini.yaml")
-    if not isinstance(node, CommentedMap):
+    if data is None:
         raise UserError(
             f"expected `key: value` lines, found a {type(node).__name__}",
             where=f"{path}:1",
             remedy="see params/mini.yaml for a file that works",
         )
-    lines: dict[Location, int] = {}
-    return Document(path, _plain(node, (), lines, path), lines)
+    return Document(path, data, lines)
 
 
 def validate(document: Document, model: type[Model]) -> Model:
@@ -123,6 +140,26 @@ def nearest(name: str, allowed: list[str]) -> str:
     return f"did you mean `{near[0]}`?" if near else f"allowed: {', '.join(sorted(allowed))}"
 
 
+def _text(path: Path) -> str:
+    """The text of a file that is small, UTF-8 and free of aliases, which can blow up, and tags."""
+    if path.stat().st_size > MAX_BYTES:
+        raise UserError(
+            f"the file has {path.stat().st_size:,} bytes, more than {MAX_BYTES:,}",
+            where=str(path),
+            remedy="a parameter file is a page or two; is this the right one?",
+        )
+    text = path.read_text(encoding="utf-8-sig")
+    for token in YAML(typ="rt").scan(text):
+        if isinstance(token, AliasToken | TagToken):
+            kind = "an alias (*)" if isinstance(token, AliasToken) else "a tag (!)"
+            raise UserError(
+                f"{kind} cannot stand here",
+                where=f"{path}:{token.start_mark.line + 1}",
+                remedy="write the value out",
+            )
+    return text
+
+
 def _fault(document: Document, model: type[BaseModel], item: dict[str, Any]) -> UserError:
     location: Location = tuple(
         part for part in item["loc"] if not str(part).startswith("function-")
@@ -139,7 +176,7 @@ def _fault(document: Document, model: type[BaseModel], item: dict[str, Any]) -> 
         return UserError(f"`{key}` is missing", where=where, remedy=f"add `{location[-1]}:`")
     message = item["msg"].removeprefix("Value error, ")
     message, _, remedy = message.partition("\n  remedy: ")
-    value = "" if isinstance(item["input"], dict) else f" is {item['input']!r}"
+    value = "" if isinstance(item["input"], dict) else f" is {item['input']!r:.80}"
     return UserError(
         f"`{key}`{value}: {message[:1].lower() + message[1:]}" if key else message,
         where=where,

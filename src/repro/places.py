@@ -19,3 +19,16 @@ def reference_data() -> Path | None:
     """The folder of public tables, which are not shipped: REPRO_REFERENCE_DATA; None where unset."""
     named = os.environ.get("REPRO_REFERENCE_DATA")
     return Path(named).expanduser().resolve() if named else None
+
+
+def absolute(name: str) -> str:
+    """A study's name, `profile` or `profile:dataset`, with each path in it made absolute."""
+    parts = [
+        str(Path(part).expanduser().absolute()) if _is_path(part) else part
+        for part in name.split(":")
+    ]
+    return ":".join(parts)
+
+
+def _is_path(part: str) -> bool:
+    return part.endswith((".yaml", ".yml")) or "/" in part

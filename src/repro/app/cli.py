@@ -23,6 +23,9 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as error:
         print(f"repro {args.command}: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"repro {args.command}: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("\nstopped; the same command goes on from here", file=sys.stderr)
         return 130

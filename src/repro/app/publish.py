@@ -23,6 +23,11 @@ def run(args: argparse.Namespace) -> int:
     from repro.app.study import Study, files
 
     study = Study(*files(args.profile))
+    if study.profile.meaningless:
+        raise UserError(
+            f"{study.name} tests the plumbing; its numbers mean nothing",
+            remedy="publish another profile",
+        )
     report = study.build / "report.json"
     if not report.exists():
         raise UserError(

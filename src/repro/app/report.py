@@ -26,6 +26,7 @@ def write_report(study: Study) -> dict[str, Any]:
     report = {
         "profile": study.profile_file.stem,
         "dataset": study.dataset_params.name,
+        "meaningless": study.profile.meaningless,
         "digests": study.digests(),
         "provenance": study.provenance(),
         "grid": records(table),

@@ -8,12 +8,13 @@ import os
 import shutil
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.params import UserError
-from repro.places import ROOT, home
+from repro.places import ROOT, absolute, home
 
 if TYPE_CHECKING:
     from repro.app.study import Study
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     began = time.monotonic()
     from repro.app import stamp
 
-    name = f"{args.profile}:{args.dataset}" if args.dataset else args.profile
+    name = absolute(f"{args.profile}:{args.dataset}" if args.dataset else args.profile)
     if not args.force and (build := stamp.unchanged(name)):
         print(f"nothing changed: {build} is up to date (FORCE=1 executes the notebooks again)")
         return 0
@@ -49,17 +50,18 @@ def run(args: argparse.Namespace) -> int:
     from repro.app.study import Study
 
     study = Study.open(name)
+    stamp.remove(study.build)
     failed = study.sweep()
     for label, reason in failed.items():
         print(f"missing: {label}: {reason.splitlines()[0]}", file=sys.stderr)
     if study.grid().empty:
         raise UserError("no run has finished", remedy=f"see {study.store.root}/train/.failed/")
-    write_report(study)
+    missing = write_report(study)["missing"]
     faults = execute_notebooks(study, name)
     for notebook, fault in faults.items():
         print(f"failed: notebook {notebook}, {fault}", file=sys.stderr)
     print_summary(study, time.monotonic() - began)
-    if failed or faults:
+    if failed or faults or missing:
         print("the same command tries again what failed", file=sys.stderr)
         return 1
     stamp.write(study, name)
@@ -119,23 +121,24 @@ def _execute(source: Path, target: Path, name: str) -> str:
 
 def print_summary(study: Study, seconds: float) -> None:
     """The last screen: where the results are, and the verdicts in numbers."""
+    from repro.experiments.profile import MEANINGLESS
+
     report = study.report()
-    counts: dict[str, int] = {}
-    for claim in report["claims"]:
-        counts[claim["verdict"]] = counts.get(claim["verdict"], 0) + 1
-    states: dict[str, int] = {}
-    for row in report["grid"]:
-        states[row["state"]] = states.get(row["state"], 0) + 1
-    print(
-        f"\n{study.name}: {len(report['grid'])} runs ({_count(states)}); claims: {_count(counts)}"
-    )
+    asked = [claim for claim in report["claims"] if claim["kind"] != "calc"]
+    sums = [claim for claim in report["claims"] if claim["kind"] == "calc"]
+    print(f"\n{study.name}: {len(report['grid'])} runs ({_count(report['grid'], 'state')})")
+    if study.profile.meaningless:
+        print(f"  {MEANINGLESS}")
+    print(f"  claims asked of these runs: {_count(asked, 'verdict')}")
+    print(f"  claims that are arithmetic: {_count(sums, 'verdict')}")
     print(f"  read first   {study.build / 'notebooks' / '10_report.ipynb'}")
     print(f"  machines     {study.build / 'report.json'}, {study.build / 'grid.csv'}")
     print(f"  took         {seconds:.0f} s")
 
 
-def _count(counts: dict[str, int]) -> str:
-    return ", ".join(f"{n} {name}" for name, n in sorted(counts.items(), key=lambda item: -item[1]))
+def _count(rows: list[dict[str, Any]], column: str) -> str:
+    counts = Counter(row[column] for row in rows)
+    return ", ".join(f"{n} {name}" for name, n in counts.most_common())
 
 
 def _install_kernel(folder: Path) -> None:
@@ -149,13 +152,17 @@ def _install_kernel(folder: Path) -> None:
         "ipykernel_launcher",
         "-f",
         "{connection_file}",
-        "--log-level=ERROR",  # ipykernel 7 warns of TCP on every start
+        "--log-level=CRITICAL",  # it warns of TCP at every start, and of its own end
     ]
     about = {
         "argv": argv,
         "display_name": "repro",
         "language": "python",
-        "env": {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore:IProgress not found"},
+        "env": {
+            "OMP_NUM_THREADS": "1",
+            "PYTHONWARNINGS": "ignore:IProgress not found",
+            "REPRO_HOME": str(home()),
+        },
     }
     (kernel / "kernel.json").write_text(json.dumps(about), encoding="utf-8")
     known = os.environ.get("JUPYTER_PATH", "")

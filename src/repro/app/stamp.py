@@ -14,36 +14,60 @@ if TYPE_CHECKING:
     from repro.app.study import Study
 
 PACKAGE = Path(__file__).parents[1]
+NAME = "stamp.json"
 
 
 def write(study: Study, name: str) -> None:
-    """Record what the build of `study` was made from: files, code and results."""
+    """Record what the build of `study` was made from, and what lies in it."""
     results = [
         study.store.path(task.kind, study.store.key(task.kind, task.spec))
         for run in study.planned()
         for task in (run.train, run.ranking)
     ]
     record = {
+        "name": name,
         "files": {str(path): _fingerprint(path) for path in study.inputs()},
         "code": code(),
         "results": [str(path.relative_to(home())) for path in results],
-        "build": str(study.build.relative_to(home())),
+        "outputs": {
+            str(path.relative_to(study.build)): _fingerprint(path) for path in outputs(study.build)
+        },
     }
-    write_json(_path(name), record)
+    write_json(study.build / NAME, record)
+    _pointer(name).parent.mkdir(parents=True, exist_ok=True)
+    write_json(_pointer(name), {"build": str(study.build.relative_to(home()))})
 
 
 def unchanged(name: str) -> Path | None:
-    """The build folder of the study `name`, if nothing that it was made from has changed."""
+    """The build folder of the study `name`, if nothing that it was made from or holds has changed."""
     try:
-        record = json.loads(_path(name).read_text(encoding="utf-8"))
-        build = home() / record["build"]
-        same = record["code"] == code() and all(
-            _fingerprint(Path(path)) == stamp for path, stamp in record["files"].items()
+        build = home() / json.loads(_pointer(name).read_text(encoding="utf-8"))["build"]
+        record = json.loads((build / NAME).read_text(encoding="utf-8"))
+        same = (
+            record["name"] == name  # and not another study that writes to the same folder
+            and record["code"] == code()
+            and all(_fingerprint(Path(path)) == seen for path, seen in record["files"].items())
+            and all(_fingerprint(build / path) == seen for path, seen in record["outputs"].items())
+            and all((home() / result / "manifest.json").exists() for result in record["results"])
         )
-        there = all((home() / result / "manifest.json").exists() for result in record["results"])
-    except (OSError, ValueError, KeyError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return build if same and there and (build / "report.json").exists() else None
+    return build if same else None
+
+
+def remove(build: Path) -> None:
+    """Forget what a build was made from, before it is written to."""
+    (build / NAME).unlink(missing_ok=True)
+
+
+def outputs(build: Path) -> list[Path]:
+    """What a reader opens in a build."""
+    return sorted([
+        build / "report.json",
+        build / "grid.csv",
+        *(build / "notebooks").glob("[0-9]*.ipynb"),
+        *(build / "figures").glob("[!.]*"),
+    ])  # fmt: skip
 
 
 def code() -> str:
@@ -59,10 +83,9 @@ def code() -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _path(name: str) -> Path:
-    folder = home() / "build" / ".stamps"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
+def _pointer(name: str) -> Path:
+    """The file that tells in which build folder the study `name` lies."""
+    return home() / "build" / ".stamps" / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
 
 
 def _fingerprint(path: Path) -> list[int] | str:

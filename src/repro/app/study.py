@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from repro import params
 from repro.data.dataset import Dataset, find_dataset_file, load_dataset_params, prepare
 from repro.experiments import grid
-from repro.experiments.profile import Profile
+from repro.experiments.profile import MEANINGLESS, Profile
 from repro.experiments.runs import Runs, Trained
 from repro.params import UserError
 from repro.places import ROOT, home
@@ -27,6 +28,7 @@ class Study:
 
     def __init__(self, profile_file: Path, dataset_file: Path | None = None) -> None:
         self.profile_file = profile_file
+        _check_writable(home())
         self.profile = params.load(profile_file, Profile)
         self.dataset_file = dataset_file or find_dataset_file(self.profile.dataset)
         self.dataset_params = load_dataset_params(str(self.dataset_file))
@@ -45,14 +47,15 @@ class Study:
     def describe(self) -> str:
         """The study in a few lines: what it runs, on which data, and where the results lie."""
         profile, grid_ = self.profile, self.profile.grid
-        return "\n".join([
+        lines = [
             f"study {self.name}: {profile.description}",
             f"  models {', '.join(grid_.models)}; D {', '.join(f'{d:,}' for d in grid_.sizes)} pairs; "
             f"{len(grid_.seeds)} seed{'s' if len(grid_.seeds) > 1 else ''} (root {profile.seed})",
             f"  batches of {profile.train.batch_pairs} pairs, "
             f"{profile.train.negatives.count} negatives, {profile.texts.query_tokens}/"
             f"{profile.texts.passage_tokens} tokens, {profile.encoder.scoring} score",
-        ])  # fmt: skip
+        ]  # fmt: skip
+        return "\n".join([*lines, f"  {MEANINGLESS}"] if profile.meaningless else lines)
 
     @functools.cached_property
     def dataset(self) -> Dataset:
@@ -66,9 +69,10 @@ class Study:
 
     def planned(self) -> list[Trained]:
         """Every training run of the study, each once; refused where a model or the data lack."""
+        runs = self.runs
         for name, model in self.profile.models.items():
             try:
-                self.runs.source(model.weights)
+                runs.source(model.weights)
             except UserError as error:
                 place = params.read(self.profile_file).place(("models", name, "weights"))
                 raise UserError(error.what, where=place, remedy=error.remedy) from None
@@ -80,7 +84,15 @@ class Study:
                 where=params.read(self.profile_file).place(("grid", "sizes")),
                 remedy=f"keep sizes at or below {available:,}, or name a larger dataset",
             )
-        return grid.runs(self.runs)
+        pool, negatives = len(self.dataset.splits.pool), self.profile.train.negatives.count
+        if negatives > pool:
+            raise UserError(
+                f"train.negatives.count asks for {negatives:,} negatives, but there are {pool:,} "
+                f"passages in the pool of {self.dataset_params.name}",
+                where=params.read(self.profile_file).place(("train", "negatives", "count")),
+                remedy=f"use {pool:,} or less",
+            )
+        return grid.runs(runs)
 
     def sweep(self) -> dict[str, str]:
         """Make what is missing; returns label -> reason of the runs that failed."""
@@ -174,8 +186,8 @@ class Study:
 def files(name: str) -> tuple[Path, Path | None]:
     """The profile file and the dataset file (None: the profile's own) that a study's name means."""
     profile, _, dataset = name.partition(":")
-    named = Path(profile)
-    if named.suffix not in (".yaml", ".yml") and not named.exists():
+    named = Path(profile).absolute()
+    if named.suffix not in (".yaml", ".yml") and not named.is_file():
         named = ROOT / "params" / f"{profile}.yaml"
         if not named.exists():
             known = sorted(
@@ -185,3 +197,17 @@ def files(name: str) -> tuple[Path, Path | None]:
                 f"there is no profile `{profile}`", remedy=params.nearest(profile, known)
             )
     return named, find_dataset_file(dataset) if dataset else None
+
+
+def _check_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UserError(
+            f"cannot write there: {error.strerror}",
+            where=str(folder),
+            remedy="name another folder in REPRO_HOME: runs/ and build/ go there",
+        ) from None

@@ -15,6 +15,8 @@ from repro.train.curve import CurveParams
 from repro.train.loop import TrainParams
 from repro.work.local import ExecuteParams
 
+MEANINGLESS = "NOTE: this profile tests the plumbing; its numbers and verdicts mean nothing."
+
 
 class ModelParams(Params):
     """One model of the family."""
@@ -28,6 +30,9 @@ class Profile(Params):
 
     description: str
     dataset: str = "apidocs"  # the name of a file in params/datasets/, or a path
+    meaningless: bool = (
+        False  # a test of the plumbing: every page says that its numbers mean nothing
+    )
     comparable: bool = False  # with the papers' numbers: only for their models and data
     seed: Annotated[int, Field(ge=0, le=2**31)] = 1  # the run seed
     lr_reference: Annotated[float, Field(gt=0, le=10)] = 2e-5  # of lr-steps; FACTS B
