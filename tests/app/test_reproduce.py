@@ -102,6 +102,44 @@ def test_a_second_call_does_nothing_until_something_changes(
     study_file.write_text(text)
 
 
+def test_a_build_knows_whose_it_is_and_what_lies_in_it(
+    home: Path, study_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from repro.app import stamp
+
+    monkeypatch.setenv("REPRO_HOME", str(home))
+    build = home / "build" / "study-tiny"
+    assert stamp.unchanged(str(study_file))
+    for output in ("report.json", "notebooks/10_report.ipynb"):
+        (build / output).rename(build / "away")
+        assert not stamp.unchanged(str(study_file))
+        (build / "away").rename(build / output)
+        assert stamp.unchanged(str(study_file))
+    record = json.loads((build / stamp.NAME).read_text())
+    assert record["name"] == str(study_file)
+    (build / stamp.NAME).write_text(json.dumps({**record, "name": "another study"}))
+    assert not stamp.unchanged(str(study_file))
+    stamp.remove(build)
+    assert not stamp.unchanged(str(study_file))
+
+
+def test_a_damaged_result_is_made_again_before_anything_is_told(
+    home: Path, study_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("REPRO_HOME", str(home))
+    monkeypatch.setattr("repro.app.reproduce.ROOT", tmp_path)  # no notebooks: the sweep is the matter
+    before = json.loads((home / "build" / "study-tiny" / "report.json").read_text())["grid"]
+    for kind, name in (("train", "best.safetensors"), ("measure", "metrics.json")):
+        damaged = next((home / "runs" / kind).glob(f"[0-9a-f]*/{name}"))
+        damaged.write_bytes(damaged.read_bytes()[:100])
+    assert main(["reproduce", str(study_file), "--force"]) == 0
+    after = json.loads((home / "build" / "study-tiny" / "report.json").read_text())["grid"]
+    drop = {"seconds"}
+    assert [{k: v for k, v in row.items() if k not in drop} for row in after] == [
+        {k: v for k, v in row.items() if k not in drop} for row in before
+    ]
+
+
 def test_publish_refuses_what_is_not_there(
     study_file: Path,
     tmp_path: Path,
