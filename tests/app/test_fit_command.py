@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 from repro.app import fit as command
+from repro.app.cli import main
 from repro.laws.fit import from_json
 from repro.params import UserError
 
@@ -121,6 +123,76 @@ def test_the_figure_is_drawn_and_does_not_hit_the_fit(tmp_path: Path, table: pd.
         call(path, *COLUMNS, "--figure", tmp_path / "x.svg", "--json", tmp_path / "x.json")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--json", "table.csv"), "is the table itself"),
+        (("--json", "link.csv"), "is the table itself"),
+        (("--json", "x.svg", "--figure", "x.png"), "another name"),
+        (("--json", "."), "this is a directory"),
+        (("--figure", "folder.svg"), "this is a directory"),
+        (("--json", "table.csv/fit.json"), "cannot be written"),
+        (("--json", "/proc/fit.json"), "cannot be written"),
+        (("--figure", "/proc/fit.svg"), "cannot be written"),
+    ],
+)
+def test_no_output_hits_the_table_or_another(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    table: pd.DataFrame,
+    options: tuple[str, ...],
+    message: str,
+) -> None:
+    if "/proc" in options[1] and not Path("/proc/self").exists():
+        pytest.skip("no folder here that refuses even its owner")
+    monkeypatch.chdir(tmp_path)
+    table.to_csv("table.csv", index=False)
+    Path("link.csv").symlink_to("table.csv")
+    Path("folder.svg").mkdir()
+    before, names = Path("table.csv").read_bytes(), sorted(p.name for p in tmp_path.iterdir())
+    with pytest.raises(UserError, match=message):
+        call("table.csv", *COLUMNS, *options)
+    assert Path("table.csv").read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == names
+
+
+def test_a_law_of_steps_says_what_it_was_fitted_to(
+    tmp_path: Path, table: pd.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "table.csv"
+    table.assign(steps=(1e3 / table["mael"]).round()).to_csv(path, index=False)
+    assert call(path, *COLUMNS[:4], "--loss", "steps", "--form", "steps") == 0
+    said = capsys.readouterr().out
+    assert "Column 'steps' was read as steps to the minimum" in said
+    assert "steps to the minimum 4" in said.splitlines()[0]
+
+
+def test_rows_at_fault_are_counted_before_any_is_dropped(
+    tmp_path: Path, table: pd.DataFrame
+) -> None:
+    path = tmp_path / "table.csv"
+    table.loc[30, "mael"] = np.nan
+    table.to_csv(path, index=False)
+    with pytest.raises(UserError, match="row 31 "):
+        call(path, *COLUMNS, "--drop-highest", 5)
+
+
+def test_the_commands_of_the_page_work_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: pd.DataFrame
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "laws.md").read_text(encoding="utf-8")
+    commands = page.split("```bash\n")[1].split("```")[0].replace("\\\n", " ").splitlines()
+    monkeypatch.chdir(tmp_path)
+    table["mrr10"] = table.pop("mrr")
+    table["steps"] = (300 * table["params"] ** -0.5 * table["pairs"] ** 0.92).round()
+    table.to_csv("table.csv", index=False)
+    assert len(commands) == 5
+    for line in commands:
+        program, *arguments = shlex.split(line, comments=True)
+        assert program == "repro"
+        assert main(arguments) == 0, line
+
+
 def test_a_law_of_pairs_alone_needs_no_model_column(tmp_path: Path, table: pd.DataFrame) -> None:
     path, out = tmp_path / "table.csv", tmp_path / "fit.json"
     table[table["params"] == 3e6].to_csv(path, index=False)
@@ -134,7 +206,28 @@ def test_a_law_of_pairs_alone_needs_no_model_column(tmp_path: Path, table: pd.Da
     [
         ({"mael": "low"}, COLUMNS, "text in rows 1, 2"),
         ({"mael": -1.0}, COLUMNS, "must be above 0"),
-        ({"pairs": np.nan}, COLUMNS, "'d'.*rows 1, 2"),
+        ({"pairs": np.nan}, COLUMNS, "'pairs'.*rows 1, 2"),
+        ({"mael": 1.5}, COLUMNS, "'mael': every row is 1.5"),
+        ({"state": "weird"}, (*COLUMNS, "--state", "state"), "'state'.*unknown state, 'weird'"),
+        ({"state": "censord"}, (*COLUMNS, "--state", "state"), "did you mean `censored`"),
+        ({"state": ""}, (*COLUMNS, "--state", "state"), "without a state"),
+        ({"state": "censored"}, (*COLUMNS, "--state", "state"), "only a bound"),
+        ({}, ("--n", "params", "--d", "params", "--loss", "mael"), "named twice: as n and as d"),
+        ({}, (*COLUMNS, "--form", "repeated"), "--column u=COL"),
+        ({}, (*COLUMNS, "--form", "product,steps"), "one after the other"),
+        ({}, (*COLUMNS[:4], "--form", "steps"), "not to losses"),
+        ({}, (*COLUMNS, "--form", "steps"), "'mael'.*not steps"),
+        ({}, (*COLUMNS, "--bootstrap", "-5"), "out of range"),
+        ({}, (*COLUMNS, "--bootstrap", "1"), "out of range"),
+        ({}, (*COLUMNS, "--bootstrap", "100000000"), "40 to 100,000"),
+        ({}, (*COLUMNS, "--fix", "beta=nan"), "fixed at nan"),
+        ({}, (*COLUMNS, "--fix", "beta=1e400"), "fixed at inf"),
+        ({}, (*COLUMNS, "--fix", "c=0"), "above 0"),
+        (
+            {},
+            (*COLUMNS, "--fix", "c=3", "--fix", "alpha=.1", "--fix", "beta=.2"),
+            "nothing is left",
+        ),
         ({"state": "diverged"}, (*COLUMNS, "--state", "state"), "diverged runs"),
         ({}, ("--n", "parms", *COLUMNS[2:]), "did you mean `params`"),
         ({}, (*COLUMNS, "--form", "produkt"), "did you mean `product`"),
@@ -144,6 +237,7 @@ def test_a_law_of_pairs_alone_needs_no_model_column(tmp_path: Path, table: pd.Da
         ({}, (*COLUMNS, "--metric", "ndcg"), "ndcg"),
         ({}, (*COLUMNS, "--figure", "x.pdf"), "svg or .png"),
         ({}, (*COLUMNS, "--drop-highest", "99"), "99 of 35"),
+        ({}, (*COLUMNS, "--drop-highest", "-3"), "0 or more"),
     ],
 )
 def test_faults_name_their_place(
@@ -164,6 +258,10 @@ def test_faults_name_their_place(
     [
         ("tabel.csv", "n,d\n", "no rows"),
         ("empty.csv", "", "cannot be read"),
+        ("semicolons.csv", "n;d;loss\n1;2;0,5\n", "separated by semicolons"),
+        ("commas.tsv", "n,d,loss\n1,2,3\n", "separated by commas"),
+        ("twice.csv", "n,d, loss,loss\n1,2,3,4\n", "two columns are called 'loss'"),
+        ("wide.csv", "n,d,loss\n1,2,3,4\n", "more fields than the header"),
         ("table.xlsx", "x", "not read"),
         ("broken.parquet", "x", "cannot be read as parquet"),
     ],

@@ -101,7 +101,11 @@ def test_a_target_below_the_floor_is_never_reached(
     stored: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call("plan", stored / "floor.json", "--target-loss", 0.2) == 0
-    assert "never" in capsys.readouterr().out
+    assert "never: the law stays above" in capsys.readouterr().out
+    assert call("plan", stored / "fit.json", "--target-loss", 1e-30) == 0  # a law without a floor
+    said = capsys.readouterr().out
+    assert "more than 1e+15 pairs" in said
+    assert "never" not in said
 
 
 def test_at_names_what_larger_models_save(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,8 +123,63 @@ def test_what_cannot_be_planned_is_refused(stored: Path, tmp_path: Path) -> None
     (tmp_path / "text.json").write_text("hello")
     with pytest.raises(UserError, match="not a fit"):
         call("plan", tmp_path / "text.json", "--target-loss", 1)
-    with pytest.raises(UserError, match="out of range"):
-        call("plan", stored / "fit.json", "--usd", -5)
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match="cannot be read"):
+        call("plan", tmp_path / "binary.json", "--target-loss", 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "flag"),
+    [
+        ("plan", ("--usd", -5), "--usd -5"),
+        ("plan", ("--usd", "inf"), "--usd inf"),
+        ("plan", ("--usd", 500, "--query-tokens", -9), "--query-tokens -9"),
+        ("plan", ("--usd", 500, "--models", "nan"), "--models nan"),
+        ("plan", ("--usd", 500, "--draws", 1), "--draws 1"),
+        ("plan", ("--usd", 500, "--utilisation", 3), "--utilisation 3"),
+        ("design", ("--flop-cap", "inf"), "--flop-cap inf"),
+        ("design", ("--flop-cap", 1e17, "--query-tokens", -9), "--query-tokens -9"),
+        ("design", ("--flop-cap", 1e17, "--runs", 0), "--runs 0"),
+        ("design", ("--flop-cap", 1e17, "--batch", 0), "--batch 0"),
+        ("design", ("--flop-cap", 1e17, "--models", "nan"), "--models nan"),
+    ],
+)
+def test_numbers_out_of_range_name_their_option(
+    stored: Path, command: str, options: tuple[object, ...], flag: str
+) -> None:
+    with pytest.raises(UserError, match=f"{flag} is out of range"):
+        call(command, stored / "fit.json", *options)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "message"),
+    [
+        (("internal", "theta"), [float("nan")] * 3, "not numbers"),
+        (("internal", "theta"), [1.0], "its parameters are not"),
+        (("cost",), float("inf"), "not numbers"),
+        (("table", "loss"), [float("nan")] * 35, "'loss'"),
+        (("metric", "slope"), float("nan"), "metric of this fit"),
+        (("metric", "slop"), 1.0, "metric of this fit"),
+    ],
+)
+def test_a_damaged_fit_is_refused(
+    stored: Path, tmp_path: Path, keys: tuple[str, ...], value: object, message: str
+) -> None:
+    record = json.loads((stored / "fit.json").read_text())
+    place = record
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    (tmp_path / "fit.json").write_text(json.dumps(record))
+    with pytest.raises(UserError, match=message):
+        call("plan", tmp_path / "fit.json", "--target-metric", 0.35)
+
+
+def test_the_best_cell_says_that_it_extrapolates(
+    stored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("plan", stored / "fit.json", "--usd", 5e6) == 0
+    assert re.search(r"Best between these sizes: .*extrapolates", capsys.readouterr().out)
 
 
 def test_design_names_runs_within_the_cap(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from repro.app.plan import numbers
+
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command."""
@@ -19,8 +21,8 @@ def add_parser(subparsers: Any) -> None:
     add("--answer", default="alpha", help="a parameter, or `loss` with --at (default: alpha)")
     add("--at", type=float, nargs=2, metavar=("N", "D"), help="where the loss is wanted")
     add("--flop-cap", type=float, required=True, help="compute of all chosen runs together")
-    add("--models", type=_numbers, default=(), help="candidate sizes (default: the fit's, and 2x)")
-    add("--sizes", type=_numbers, default=(), help="candidate pairs (default: the fit's, and 2x)")
+    add("--models", type=numbers, default=(), help="candidate sizes (default: the fit's, and 2x)")
+    add("--sizes", type=numbers, default=(), help="candidate pairs (default: the fit's, and 2x)")
     add("--runs", type=int, default=3, help="how many to name (3)")
     add("--steps", type=Path, metavar="FIT", help="a stored fit of the steps law")
     add("--epochs", type=float, default=10.0, help="passes over the pairs without one (10)")
@@ -35,10 +37,11 @@ def run(args: argparse.Namespace) -> int:
     """Print the runs; raises `UserError` where none is affordable or the answer is not the law's."""
     import numpy as np
 
-    from repro.app.plan import load, training
+    from repro.app.plan import check_numbers, load, training
     from repro.laws.design import Answer, next_runs
     from repro.params import UserError
 
+    check_numbers(args)
     fitted, _ = load(args.fit)
     if set(fitted.form.variables) != {"n", "d"}:
         raise UserError(
@@ -64,7 +67,3 @@ def run(args: argparse.Namespace) -> int:
         "sizes differ by on their own, and take the law to be true."
     )
     return 0
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    return tuple(float(part) for part in text.split(","))

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
     from repro.laws.fit import Fit
+    from repro.laws.forms import Form
     from repro.laws.intervals import Intervals
     from repro.laws.metric import MetricLine
     from repro.laws.table import Table
+
+
+MOST_DRAWS, FEWEST_DRAWS = 100_000, 40  # fewer have no 2.5 % tails
 
 
 def add_parser(subparsers: Any) -> None:
@@ -27,7 +36,9 @@ def add_parser(subparsers: Any) -> None:
     add("--form", default="product", help="laws, comma-separated; the first is reported and stored")
     add("--n", default="n", metavar="COL", help="model size in parameters (default: n)")
     add("--d", default="d", metavar="COL", help="labelled pairs (default: d)")
-    add("--loss", default="loss", metavar="COL", help="the loss, in nats (default: loss)")
+    add(
+        "--loss", metavar="COL", help="the loss, in nats (default: loss); for form steps, the steps"
+    )
     add(
         "--column",
         action="append",
@@ -55,18 +66,24 @@ def run(args: argparse.Namespace) -> int:
     from repro.app.fit_text import describe, evidence
     from repro.laws import holdout
     from repro.laws.fit import fit
-    from repro.laws.forms import form
     from repro.laws.intervals import intervals
+    from repro.laws.read import read
     from repro.seeds import stream
 
     _check_outputs(args)
-    laws = [form(name.strip()) for name in args.form.split(",")]
-    frame, dropped = _rows(args)
+    _check_draws(args.bootstrap)
+    laws = _laws(args)
+    delta, frame = _delta(args), read(args.table)
     wanted = {variable for law in laws for variable in law.variables}
     lower = laws[0].response.startswith("steps")  # a run that still falls has more steps to go
     table = _table(args, frame, wanted, -1 if lower else 1)
-    delta = _delta(args)
-    fitted = fit(laws[0], table, delta=delta, fixed=_fixed(args.fix), dropped=dropped)
+    if lower:
+        _check_steps(args, table)
+    kept, dropped = _rows(args, table)
+    table, frame = table.take(kept), frame.iloc[kept]
+    fixed = _fixed(args.fix)
+    _check_task(args, laws[0], table, fixed)
+    fitted = fit(laws[0], table, delta=delta, fixed=fixed, dropped=dropped)
     rng = stream(args.seed, "fit", "intervals") if args.bootstrap else None
     if args.bootstrap:
         found = intervals(fitted, method="bootstrap", rng=rng, draws=args.bootstrap)
@@ -74,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
         found = intervals(fitted)
     line = _metric(args, frame, table)
     print(describe(args.table, fitted, found, line))
+    if fitted.form.response != "loss":
+        print(f"Column {args.loss!r} was read as {fitted.form.response}, not as losses.")
     if {"n", "d"} <= set(table.columns) and not args.fix:
         print(evidence(table, holdout.compare(laws, table, delta)))
     if args.json:
@@ -83,27 +102,85 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(args: argparse.Namespace) -> tuple[pd.DataFrame, str]:
-    """The rows that are fitted, and the rule by which others were dropped."""
-    from repro.laws.read import read
-    from repro.params import UserError, nearest
+def _laws(args: argparse.Namespace) -> list[Form]:
+    """The forms that are named, all of one quantity; `args.loss` is set where it has a default."""
+    from repro.laws.forms import form
+    from repro.params import UserError
 
-    frame = read(args.table)
-    if not args.drop_highest:
-        return frame, ""
-    if not 0 < args.drop_highest < len(frame):
+    laws = [form(name.strip()) for name in args.form.split(",")]
+    first = laws[0]
+    for law in laws:
+        if law.response != first.response:
+            raise UserError(
+                f"the {first.title} is a law of {first.response}, the {law.title} of {law.response}",
+                remedy="fit them one after the other",
+            )
+    if args.loss is None and first.response != "loss":
         raise UserError(
-            f"--drop-highest {args.drop_highest} of {len(frame)} rows", remedy="name fewer"
+            f"the {first.title} is fitted to {first.response}, not to losses",
+            remedy="name their column: --loss COL",
         )
-    if args.loss not in frame.columns:
-        names = [str(name) for name in frame.columns]
+    args.loss = args.loss or "loss"
+    return laws
+
+
+def _check_steps(args: argparse.Namespace, table: Table) -> None:
+    from repro.laws.table import row_names
+    from repro.params import UserError
+
+    small = (table.loss < 1).nonzero()[0]
+    if len(small):
         raise UserError(
-            f"there is no column {args.loss!r}",
+            f"column {args.loss!r}: {row_names(small)} below 1: these are not steps",
             where=str(args.table),
-            remedy=nearest(args.loss, names),
+            remedy="name the column of steps to the minimum: --loss COL",
         )
-    kept = frame[args.loss].rank(method="first", ascending=False) > args.drop_highest
-    return frame[kept].reset_index(drop=True), f"the {args.drop_highest} highest losses"
+
+
+def _check_task(
+    args: argparse.Namespace, law: Form, table: Table, fixed: dict[str, float | None]
+) -> None:
+    """Something must be left to fit, and something to explain."""
+    from repro.laws.problem import known_values
+    from repro.params import UserError
+
+    if len(known_values(law, fixed)) == len(law.names):
+        raise UserError(
+            f"every parameter of the {law.title} is fixed: nothing is left to fit",
+            remedy="fix fewer",
+        )
+    if table.loss.min() == table.loss.max():
+        raise UserError(
+            f"column {args.loss!r}: every row is {table.loss[0]:g}: there is nothing to explain",
+            where=str(args.table),
+            remedy="name another column: --loss COL",
+        )
+
+
+def _check_draws(draws: int) -> None:
+    from repro.params import UserError
+
+    if draws and not FEWEST_DRAWS <= draws <= MOST_DRAWS:
+        raise UserError(
+            f"--bootstrap {draws} is out of range",
+            remedy=f"give {FEWEST_DRAWS} to {MOST_DRAWS:,} resamples (1000 is usual), or 0 for none",
+        )
+
+
+def _rows(args: argparse.Namespace, table: Table) -> tuple[NDArray[np.intp], str]:
+    """The rows that are fitted, and the rule by which others were dropped."""
+    import numpy as np
+
+    from repro.params import UserError
+
+    dropped = args.drop_highest
+    if not 0 <= dropped < len(table):
+        raise UserError(
+            f"--drop-highest {dropped} of {len(table)} rows",
+            remedy="name fewer" if dropped > 0 else "give 0 or more",
+        )
+    kept = np.sort(np.argsort(-table.loss, kind="stable")[dropped:])
+    return kept, f"the {dropped} highest losses" if dropped else ""
 
 
 def _table(args: argparse.Namespace, frame: pd.DataFrame, wanted: set[str], censored: int) -> Table:
@@ -188,26 +265,59 @@ def _store(
         "intervals_with_effects": dict(with_effects(fitted, found)),
         "metric": line.to_dict() if line else None,
     }
-    args.json.parent.mkdir(parents=True, exist_ok=True)
-    args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    with _writing(args.json):
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"\nthe {fitted.form.title} is stored in {args.json}: repro plan {args.json} --help")
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
-    """Before any work: a figure's numbers are written beside it and must not hit the stored fit."""
+    """Before any work: nothing that is written may hit the table, or another thing that is written."""
     from repro.params import UserError
 
-    if not args.figure:
-        return
-    if args.figure.suffix not in (".svg", ".png"):
+    outputs = [args.json] if args.json else []
+    if args.figure:
+        if args.figure.suffix not in (".svg", ".png"):
+            raise UserError(
+                f"figures are .svg or .png, not {args.figure.suffix!r}", where=str(args.figure)
+            )
+        drawn = [args.figure.with_suffix(suffix) for suffix in (".svg", ".png", ".json")]
+        if args.json and args.json.resolve() in [path.resolve() for path in drawn]:
+            what = "the numbers of " if args.json.suffix == ".json" else ""
+            raise UserError(
+                f"{args.json} is also where {what}{args.figure} go{'' if what else 'es'}",
+                remedy="give the figure another name",
+            )
+        outputs += drawn
+    for path in outputs:
+        if path.is_dir():
+            raise UserError("this is a directory", where=str(path), remedy="name a file in it")
+        above = next(folder for folder in path.absolute().parents if folder.exists())
+        if not (above.is_dir() and os.access(above, os.W_OK)):
+            raise UserError(
+                f"this cannot be written: {above} is not a folder that you may write to",
+                where=str(path),
+                remedy="name a file in a folder of yours",
+            )
+        if args.table.exists() and path.exists() and path.samefile(args.table):
+            raise UserError(
+                f"{path} is the table itself and would be overwritten", remedy="give another name"
+            )
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """A file that cannot be written is a fault of the user's."""
+    from repro.params import UserError
+
+    try:
+        yield
+    except OSError as error:
         raise UserError(
-            f"figures are .svg or .png, not {args.figure.suffix!r}", where=str(args.figure)
-        )
-    if args.json and args.json.resolve() == args.figure.with_suffix(".json").resolve():
-        raise UserError(
-            f"{args.json} is also where the numbers of {args.figure} go",
-            remedy="give the figure another name",
-        )
+            f"this cannot be written: {error.strerror or error}",
+            where=str(path),
+            remedy="name a file in a folder of yours",
+        ) from None
 
 
 def _draw(path: Path, fitted: Fit) -> None:
@@ -215,5 +325,6 @@ def _draw(path: Path, fitted: Fit) -> None:
     from repro.show.style import save
 
     drawing = lines(fitted)
-    save(drawing["figure"], path.parent, path.stem, alt=drawing["alt"], data=drawing["data"])
+    with _writing(path):
+        save(drawing["figure"], path.parent, path.stem, alt=drawing["alt"], data=drawing["data"])
     print(f"drawn: {path.with_suffix('.svg')}, .png and .json beside it")

@@ -26,7 +26,8 @@ def describe(path: Path, fitted: Fit, found: Intervals, line: MetricLine | None)
         for name, values in table.columns.items()
     )
     lines = [
-        f"{path}: {len(table)} runs, {ranges}; loss {table.loss.min():.4g} to {table.loss.max():.4g}"
+        f"{path}: {len(table)} runs, {ranges}; "
+        f"{form.response} {table.loss.min():.4g} to {table.loss.max():.4g}"
     ]
     lines += ["", fitted.report(), "", f"{100 * found.level:g} % intervals: {found.method}"]
     wide = with_effects(fitted, found)

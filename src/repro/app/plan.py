@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from repro.app.fit import FEWEST_DRAWS, MOST_DRAWS
 
 if TYPE_CHECKING:
     from repro.laws.costs import Costs, Training
@@ -33,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
     what.add_argument("--at", type=float, nargs=2, metavar=("N", "D"), help="the loss of (N, D)")
     add(
         "--models",
-        type=_numbers,
+        type=numbers,
         default=(),
         help="model sizes that can be had (default: the fit's)",
     )
@@ -63,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     from repro.laws.planning import planner
     from repro.seeds import stream
 
-    _positive(args)
+    check_numbers(args)
     fitted, record = load(args.fit)
     rng = stream(args.seed, "plan")
     plan = planner(fitted, rng, models=args.models, max_pairs=args.max_pairs, draws=args.draws)
@@ -78,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.target_loss is not None:
         text = _target(plan, args.target_loss, costs)
     elif args.target_metric is not None:
-        text = _metric(plan, args.target_metric, record.get("metric"), costs)
+        text = _metric(args.fit, plan, args.target_metric, record.get("metric"), costs)
     else:
         text = _budget(args, plan, costs)
     print(head, text, _advice(), sep="\n")
@@ -94,9 +97,15 @@ def load(path: Path) -> tuple[Fit, dict[str, Any]]:
         raise UserError(
             "there is no such file", where=str(path), remedy="repro fit TABLE --json FIT.json"
         )
-    text = path.read_text(encoding="utf-8")
     try:
+        text = path.read_text(encoding="utf-8")
         return from_json(text), json.loads(text)
+    except (OSError, UnicodeDecodeError):
+        raise UserError(
+            "this cannot be read as a stored fit",
+            where=str(path),
+            remedy="write one: repro fit TABLE --json FIT.json",
+        ) from None
     except UserError as error:
         raise UserError(error.what, where=str(path), remedy=error.remedy) from None
 
@@ -122,6 +131,41 @@ def training(args: argparse.Namespace) -> Training:
     )
 
 
+def check_numbers(args: argparse.Namespace) -> None:
+    """Every number of the options of `plan` and `design` in its range; raises `UserError`."""
+    from repro.params import UserError
+
+    from_zero = ("seed", "queries_per_day", "corpus", "encodings", "pair_usd", "target_metric")
+    for name, value in vars(args).items():
+        values = value if isinstance(value, list | tuple) else (value,)
+        for number in values:
+            if not isinstance(number, int | float) or isinstance(number, bool):
+                continue
+            low, high, remedy = 0.0, math.inf, "give a finite value above 0"
+            if name in from_zero:
+                remedy = "give 0 or more, and finite"
+            elif name == "utilisation":
+                high, remedy = 1.0, "give a share, above 0 and at most 1"
+            elif name == "draws":
+                low, high = FEWEST_DRAWS, MOST_DRAWS
+                remedy = f"give {low} to {high:,}"
+            closed = name in from_zero or name == "draws"
+            above = number >= low if closed else number > low
+            if not (above and number <= high and math.isfinite(number)):
+                flag = "--" + name.replace("_", "-")
+                raise UserError(f"{flag} {number:g} is out of range", remedy=remedy)
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """Numbers separated by commas, for argparse."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not numbers separated by commas, such as 1e6,3e6"
+        ) from None
+
+
 def _budget(args: argparse.Namespace, plan: Planner, costs: Costs) -> str:
     from repro.params import UserError
 
@@ -143,7 +187,7 @@ def _budget(args: argparse.Namespace, plan: Planner, costs: Costs) -> str:
             "",
             f"Best between these sizes: {cell.n:.4g} parameters "
             f"({best.n_ends[0]:.3g} to {best.n_ends[1]:.3g}) with {cell.d:.4g} pairs "
-            f"({best.d_ends[0]:.3g} to {best.d_ends[1]:.3g}), loss {_loss(cell)}.",
+            f"({best.d_ends[0]:.3g} to {best.d_ends[1]:.3g}), loss {_loss(cell)}.{_far(cell.beyond)}",
         ]
         if best.limits:
             lines.append(f"What holds it: {', '.join(best.limits)}.")
@@ -155,10 +199,14 @@ def _budget(args: argparse.Namespace, plan: Planner, costs: Costs) -> str:
 
 
 def _target(plan: Planner, loss: float, costs: Costs) -> str:
+    from repro.laws.planning import MOST_PAIRS
+
     lines = [f"To reach a loss of {loss:g} nats:", _header("pairs needed (cost in USD)")]
     for need in plan.target(loss):
         if not need.reachable:
-            text = "never: the floor of the law lies above"
+            text = f"more than {MOST_PAIRS:g} pairs"
+            if plan.fitted.predict(n=need.n, d=1e300) > loss:
+                text = "never: the law stays above, with any number of pairs"
             if need.low < float("inf"):
                 text += f" (or with {need.low:.3g} pairs, at the lower end of the interval)"
             lines.append(_row(need.n, None, text, need.beyond))
@@ -169,13 +217,24 @@ def _target(plan: Planner, loss: float, costs: Costs) -> str:
     return "\n".join(lines)
 
 
-def _metric(plan: Planner, metric: float, record: dict[str, Any] | None, costs: Costs) -> str:
+def _metric(
+    path: Path, plan: Planner, metric: float, record: dict[str, Any] | None, costs: Costs
+) -> str:
     from repro.laws.metric import MetricLine
     from repro.params import UserError
 
     if not record:
         raise UserError("this fit knows no metric", remedy="fit again with --metric COL")
-    line = MetricLine(**record)
+    try:
+        line = MetricLine(**record)
+        if not all(math.isfinite(v) for v in record.values() if not isinstance(v, str)):
+            raise ValueError("it holds values that are not numbers (NaN, infinity)")
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"the metric of this fit cannot be used: {error}",
+            where=str(path),
+            remedy="fit again with --metric COL",
+        ) from None
     low, loss, high = line.loss(metric)
     if loss <= 0:
         raise UserError(
@@ -235,26 +294,6 @@ def _costs(args: argparse.Namespace) -> Costs:
     )
     hardware = Hardware(args.gpu_usd_per_hour, args.gpu_peak_flop, args.utilisation)
     return Costs(args.pair_usd, hardware, training(args), serving)
-
-
-def _positive(args: argparse.Namespace) -> None:
-    from repro.params import UserError
-
-    signed = ("seed", "queries_per_day", "corpus", "encodings", "pair_usd", "target_metric")
-    for name, value in vars(args).items():
-        values = value if isinstance(value, list | tuple) else (value,)
-        for number in values:
-            if isinstance(number, int | float) and not isinstance(number, bool):
-                allowed = number >= 0 if name in signed else number > 0
-                if not allowed or number != number:
-                    flag = "--" + name.replace("_", "-")
-                    raise UserError(
-                        f"{flag} {number:g} is out of range", remedy="give a value above 0"
-                    )
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    return tuple(float(part) for part in text.split(","))
 
 
 def _header(what: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,8 +98,10 @@ def from_json(text: str) -> Fit:
         )
         record = dict(data["record"])
         record["optima"] = tuple(tuple(optimum) for optimum in record["optima"])
+        law = forms.form(data["form"])
+        _check_stored(law, data)
         return Fit(
-            forms.form(data["form"]),
+            law,
             table,
             np.array(data["internal"]["theta"]),
             data["internal"]["centre"],
@@ -108,10 +111,24 @@ def from_json(text: str) -> Fit:
             Record(**record),
             data["dropped"],
         )
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+    except UserError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"this is not a fit: {error}", remedy="write one with `repro fit ... --json FIT.json`"
         ) from None
+
+
+def _check_stored(law: Form, data: Mapping[str, Any]) -> None:
+    """Raises where a stored fit lacks numbers, or holds NaN or infinity where a number must be."""
+    theta, centre, fixed = data["internal"]["theta"], data["internal"]["centre"], data["fixed"]
+    delta = 1.0 if data["delta"] is None else data["delta"]
+    if len(theta) != len(law.names) or not set(fixed) <= set(law.names):
+        raise ValueError(f"its parameters are not those of the {law.title}")
+    centred = [centre[name] for name in (*law.variables, "loss")]
+    numbers = np.array([*theta, *centred, *fixed.values(), delta, data["cost"]], dtype=float)
+    if not np.isfinite(numbers).all() or delta <= 0:
+        raise ValueError("it holds values that are not numbers (NaN, infinity)")
 
 
 def _optima(

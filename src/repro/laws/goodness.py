@@ -45,6 +45,7 @@ def _deviance(fitted: Fit) -> float:
 
 def _r2(actual: Array, predicted: Array, weights: Array) -> float:
     centre = np.average(actual, weights=weights)
-    return float(
-        1 - np.sum(weights * (actual - predicted) ** 2) / np.sum(weights * (actual - centre) ** 2)
-    )
+    spread = float(np.sum(weights * (actual - centre) ** 2))
+    if spread == 0:
+        raise UserError("every row has the same loss: there is no variance to explain")
+    return 1 - float(np.sum(weights * (actual - predicted) ** 2)) / spread

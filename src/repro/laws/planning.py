@@ -17,7 +17,7 @@ from repro.laws.shapes import Array
 from repro.params import UserError
 
 _ROUNDS = 60  # halvings of log D: 1e-15 of its range
-_MOST = 1e15
+MOST_PAIRS = 1e15  # as far as pairs are looked for
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Planner:
     fitted: Fit
     sample: Sample
     models: tuple[float, ...]
-    max_pairs: float = _MOST
+    max_pairs: float = MOST_PAIRS
     level: float = 0.95
 
     @property
@@ -135,12 +135,12 @@ class Planner:
     def _needed(self, theta: Array, n: float, loss: float) -> Array:
         """Pairs at which each law theta (P, R) reaches `loss` with n parameters: (R,), inf if never."""
         draws = Sample(self.fitted, theta, np.zeros(theta.shape[1]))
-        low, high = np.zeros(theta.shape[1]), np.full(theta.shape[1], np.log(_MOST))
+        low, high = np.zeros(theta.shape[1]), np.full(theta.shape[1], np.log(MOST_PAIRS))
         for _ in range(_ROUNDS):
             middle = (low + high) / 2
             above = draws.predict(n=n, d=np.exp(middle)[:, None])[:, 0] > loss
             low, high = np.where(above, middle, low), np.where(above, high, middle)
-        return np.where(high >= np.log(_MOST) - 1e-6, np.inf, np.exp(high))
+        return np.where(high >= np.log(MOST_PAIRS) - 1e-6, np.inf, np.exp(high))
 
     def _beyond(self, n: float, d: float) -> float:
         return self.fitted.extrapolation(float(n), float(d)) if np.isfinite(d) else 1.0
@@ -159,7 +159,7 @@ def planner(
     rng: np.random.Generator,
     *,
     models: tuple[float, ...] = (),
-    max_pairs: float = _MOST,
+    max_pairs: float = MOST_PAIRS,
     draws: int = 400,
 ) -> Planner:
     """A planner with draws from the fit; models default to those of its table.

@@ -11,7 +11,7 @@ from scipy.stats import qmc
 
 from repro.laws.forms import Form
 from repro.laws.powersum import PowerSum
-from repro.laws.shapes import Array, stack_variables, to_internal
+from repro.laws.shapes import LOGGED, Array, stack_variables, to_internal
 from repro.laws.solve import Solution, solve
 from repro.laws.table import COLUMNS, Table, row_names
 from repro.laws.target import Target
@@ -104,10 +104,19 @@ class Problem:
 
 def known_values(form: Form, changes: Mapping[str, float | None]) -> dict[str, float]:
     merged: dict[str, float | None] = {**form.fixed, **changes}
-    for name in changes:
-        if form.parameter(name).kind == "radius":
+    for name, value in changes.items():
+        parameter = form.parameter(name)
+        if parameter.kind == "radius":
             raise UserError(
                 f"{name} of the {form.title} cannot be fixed", remedy="fix its exponent instead"
+            )
+        low, high = parameter.bounds if parameter.kind in ("exponent", "free") else (0.0, np.inf)
+        allowed = "above 0" if np.isinf(high) else f"from {low:g} to {high:g}"
+        sure = value is None or (low <= value <= high and np.isfinite(value))
+        if not sure or (value == 0 and parameter.kind in LOGGED):
+            raise UserError(
+                f"{name} of the {form.title} cannot be fixed at {value:g}",
+                remedy=f"give a number {allowed}",
             )
     return {name: float(value) for name, value in merged.items() if value is not None}
 
@@ -118,7 +127,7 @@ def check(form: Form, table: Table, n_free: int) -> None:
         if name not in table.columns:
             raise UserError(
                 f"the {form.title} needs a column of {meaning} ({name})",
-                remedy=f"name it: --{name} COLUMN",
+                remedy="name it: " + (f"--{name} COL" if name in "nd" else f"--column {name}=COL"),
             )
         zero = np.flatnonzero(table.columns[name] == 0)
         if len(zero) and name not in form.shape.may_be_zero:
@@ -137,6 +146,11 @@ def check(form: Form, table: Table, n_free: int) -> None:
                 f"the {form.title} cannot be fitted: every row has the same {meaning} ({name})",
                 remedy=remedy,
             )
+    if np.all(table.bound != 0):
+        raise UserError(
+            "every row is only a bound (censored): no loss was measured",
+            remedy="add runs that ended by themselves",
+        )
     points = np.count_nonzero(table.weight)
     if points <= n_free:
         raise UserError(

@@ -35,7 +35,11 @@ def read(path: Path) -> pd.DataFrame:
             remedy=f"give one of {', '.join(_READERS)} (or with .gz)",
         )
     try:
+        if suffix in (".csv", ".tsv"):
+            _check_header(path, suffix)
         frame = _READERS[suffix](path)
+    except UserError:
+        raise
     except (ValueError, OSError) as error:  # pandas' and pyarrow's parsing errors are ValueErrors
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(
@@ -45,5 +49,39 @@ def read(path: Path) -> pd.DataFrame:
         ) from None
     if frame.empty:
         raise UserError("the table has no rows", where=str(path), remedy="give one run a row")
+    if suffix in (".csv", ".tsv") and not frame.index.equals(pd.RangeIndex(len(frame))):
+        raise UserError(
+            "the rows have more fields than the header names",
+            where=str(path),
+            remedy="give every column a name; write 1000, not 1,000",
+        )
     frame.columns = [str(name).strip() for name in frame.columns]
+    _check_names([str(name) for name in frame.columns], path)
     return frame
+
+
+def _check_header(path: Path, suffix: str) -> None:
+    """The names as they stand: pandas renames the second of two equal ones."""
+    separator, other = (",", ";") if suffix == ".csv" else ("\t", ",")
+    first = pd.read_csv(
+        path, sep=separator, header=None, nrows=1, dtype=str, encoding="utf-8-sig"
+    ).iloc[0]
+    names = [name.strip() for name in first.dropna()]
+    if len(names) == 1 and other in names[0]:
+        words = {";": "semicolons", ",": "commas"}
+        raise UserError(
+            f"this looks separated by {words[other]}, not by {'commas' if other == ';' else 'tabs'}",
+            where=str(path),
+            remedy="save it with commas, and with points in decimals"
+            if other == ";"
+            else "call it .csv",
+        )
+    _check_names(names, path)
+
+
+def _check_names(names: list[str], path: Path) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UserError(
+            f"two columns are called {twice[0]!r}", where=str(path), remedy="rename one of them"
+        )

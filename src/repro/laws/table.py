@@ -23,6 +23,7 @@ COLUMNS = {
     "m": "data per parameter",
 }
 MAY_BE_ZERO = ("d", "f")  # no labels at all: a law with a head start is defined there
+STATES = ("turned", "plateau", "exact", "censored", "diverged")  # the first three: a loss as it is
 
 
 @dataclass(frozen=True)
@@ -159,23 +160,31 @@ def from_frame(
 ) -> Table:
     """A `Table` from named columns of `frame`; `variables` maps n, d, ... to column names.
 
-    state: a column of run states; "censored" makes the row an upper bound (censored=-1: a lower one,
-    as the steps of a run that was still falling), "diverged" is refused.
-    Raises `UserError` naming column and rows for text, NaN, zero or negative values.
+    state: a column of run states (`STATES`); "censored" makes the row an upper bound (censored=-1: a
+    lower one, as the steps of a run that was still falling), "diverged" is refused.
+    Raises `UserError` naming column and rows for text, NaN, zero or negative values, and for a
+    column in two roles.
     """
     wanted = {"loss": loss, "weights": weights, **variables}
-    columns = {name: _column(frame, column, where) for name, column in wanted.items() if column}
+    roles: dict[str, str] = {}
+    for name, column in wanted.items():
+        if column and column in roles:
+            raise UserError(
+                f"column {column!r} is named twice: as {roles[column]} and as {name}",
+                where=where,
+                remedy="name another column for one of them",
+            )
+        if column:
+            roles[column] = name
+    columns = {name: _column(frame, column, where) for column, name in roles.items()}
+    try:
+        for column, name in roles.items():
+            _positive(column, columns[name], zero=name in (*MAY_BE_ZERO, "weights"))
+    except UserError as error:
+        raise UserError(error.what, where=where, remedy=error.remedy) from None
     bound = np.zeros(0, np.int8)
     if state:
-        states = _pick(frame, state, where).astype(str).str.strip().str.lower()
-        wrong = np.flatnonzero(states.isin(["diverged", "nan"]).to_numpy())
-        if len(wrong):
-            raise UserError(
-                f"column {state!r}: diverged runs in {row_names(wrong)}",
-                where=where,
-                remedy="drop these rows: their loss says nothing about the law",
-            )
-        bound = censored * (states == "censored").to_numpy().astype(np.int8)
+        bound = censored * _censored(_pick(frame, state, where), where).astype(np.int8)
     try:
         return Table(
             columns.pop("loss"),
@@ -188,6 +197,28 @@ def from_frame(
         )
     except UserError as error:
         raise UserError(error.what, where=where, remedy=error.remedy) from None
+
+
+def _censored(column: pd.Series, where: str) -> NDArray[np.bool_]:
+    """Which runs are censored; raises `UserError` for diverged ones and for unknown states."""
+    states = column.astype(object).fillna("").astype(str).str.strip().str.lower()
+    unknown = np.flatnonzero(~states.isin(STATES).to_numpy())
+    if len(unknown):
+        found = str(states.iloc[unknown[0]])
+        raise UserError(
+            f"column {str(column.name)!r}: {row_names(unknown)} "
+            + (f"with an unknown state, {found!r}" if found else "without a state"),
+            where=where,
+            remedy=nearest(found, list(STATES)),
+        )
+    wrong = np.flatnonzero((states == "diverged").to_numpy())
+    if len(wrong):
+        raise UserError(
+            f"column {str(column.name)!r}: diverged runs in {row_names(wrong)}",
+            where=where,
+            remedy="drop these rows: their loss says nothing about the law",
+        )
+    return np.asarray(states == "censored", dtype=bool)
 
 
 def _pick(frame: pd.DataFrame, column: str, where: str) -> pd.Series:
