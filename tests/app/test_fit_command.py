@@ -238,6 +238,7 @@ def test_a_law_of_pairs_alone_needs_no_model_column(tmp_path: Path, table: pd.Da
         ({}, (*COLUMNS, "--figure", "x.pdf"), "svg or .png"),
         ({}, (*COLUMNS, "--drop-highest", "99"), "99 of 35"),
         ({}, (*COLUMNS, "--drop-highest", "-3"), "0 or more"),
+        ({}, (*COLUMNS, "--drop-highest", "34"), "every row has the same model size"),
     ],
 )
 def test_faults_name_their_place(

@@ -149,7 +149,7 @@ def _check_task(
             f"every parameter of the {law.title} is fixed: nothing is left to fit",
             remedy="fix fewer",
         )
-    if table.loss.min() == table.loss.max():
+    if len(table) > 1 and table.loss.min() == table.loss.max():
         raise UserError(
             f"column {args.loss!r}: every row is {table.loss[0]:g}: there is nothing to explain",
             where=str(args.table),
