@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from repro.app.study import Study
 
-FLOP_PER_SECOND = 1.5e10  # of one CPU core on the micro family, a guess until a run has been timed
+FLOP_PER_SECOND = (
+    3.5e10  # of one core on the micro family (docs/performance.md), until a run is timed
+)
 DISK_PER_PARAMETER = 4  # bytes: the best weights in float32
 MEMORY_PER_PARAMETER = 20  # bytes: weights, gradient, two moments, a spare copy
 MEMORY_PER_WORKER = 600e6  # bytes: Python, torch and transformers, as measured on Linux
