@@ -130,7 +130,9 @@ def test_a_damaged_result_is_made_again_before_anything_is_told(
     home: Path, study_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("REPRO_HOME", str(home))
-    monkeypatch.setattr("repro.app.reproduce.ROOT", tmp_path)  # no notebooks: the sweep is the matter
+    monkeypatch.setattr(
+        "repro.app.reproduce.ROOT", tmp_path
+    )  # no notebooks: the sweep is the matter
     before = json.loads((home / "build" / "study-tiny" / "report.json").read_text())["grid"]
     for kind, name in (("train", "best.safetensors"), ("measure", "metrics.json")):
         damaged = next((home / "runs" / kind).glob(f"[0-9a-f]*/{name}"))
