@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -63,6 +63,8 @@ class Dataset:
 
     `component_of_passage` int32 [n_passages]: near-duplicate passages have the same number.
     `digests` names the content of collection, components, splits and evaluation sets.
+    `view` is "" or "tuning": the latter trains and evaluates inside the tuning split
+    (`repro.data.tuning`).
     """
 
     params: DatasetParams
@@ -71,6 +73,7 @@ class Dataset:
     splits: Splits
     evaluations: dict[SplitName, EvaluationSet]
     digests: dict[str, str]
+    view: Literal["", "tuning"] = ""
 
     @cached_property
     def judgements(self) -> Judgements:

@@ -44,6 +44,26 @@ class Runs:
 
     def trained(self, model: str, *, pairs: int, seed: int = 0) -> Trained:
         """The run of `model` on `pairs` pairs; `seed` is added to the profile's run seed."""
+        weights = self.profile.models[model].weights
+        spec, train = self.training(model, pairs=pairs, seed=seed)
+        key = self.store.key("train", train.spec)
+        ranking = RankingSpec(
+            run=key, test=self.dataset.evaluation("test").digest, params=self.profile.ranking
+        )
+        measured = Task(
+            "measure",
+            ranking.model_dump(mode="json"),
+            f"ranking of {train.label}",
+            self._flop_of_ranking(weights),
+            {**train.inputs, "run": train.spec},
+            after=("train", key),
+        )
+        return Trained(model, pairs, spec.seed, spec, train, measured)
+
+    def training(
+        self, model: str, *, pairs: int, seed: int = 0, lr: float | None = None
+    ) -> tuple[RunSpec, Task]:
+        """The training alone, at the profile's rate or at `lr`; for a cell that is not ranked."""
         profile, weights = self.profile, self.profile.models[model].weights
         spec = RunSpec(
             weights=self.source(weights).digest,
@@ -52,7 +72,7 @@ class Runs:
             validation=self.dataset.evaluation("validation").digest,
             pairs=pairs,
             seed=profile.seed + seed,
-            lr=profile.models[model].lr,
+            lr=profile.models[model].lr if lr is None else lr,
             lr_reference=profile.lr_reference,
             encoder=profile.encoder,
             texts=profile.texts,
@@ -60,23 +80,11 @@ class Runs:
             curve=profile.curve,
         )
         inputs = {"weights": weights, "dataset": self.dataset.params.model_dump(mode="json")}
-        label = f"{model} D={pairs:,} seed {spec.seed}"
-        train = Task(
-            "train", spec.model_dump(mode="json"), label, self._flop(spec, weights), inputs
-        )
-        key = self.store.key("train", train.spec)
-        ranking = RankingSpec(
-            run=key, test=self.dataset.evaluation("test").digest, params=profile.ranking
-        )
-        measured = Task(
-            "measure",
-            ranking.model_dump(mode="json"),
-            f"ranking of {label}",
-            self._flop_of_ranking(weights),
-            {**inputs, "run": train.spec},
-            after=("train", key),
-        )
-        return Trained(model, pairs, spec.seed, spec, train, measured)
+        if self.dataset.view:
+            inputs["view"] = self.dataset.view
+        label = f"{model} D={pairs:,} seed {spec.seed}" + (f" lr {lr:.3g}" if lr else "")
+        flop = self._flop(spec, weights)
+        return spec, Task("train", spec.model_dump(mode="json"), label, flop, inputs)
 
     @functools.lru_cache(maxsize=256)  # noqa: B019 (one object a study)
     def source(self, weights: str) -> pretrained.Pretrained:

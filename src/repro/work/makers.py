@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from repro.data.dataset import Dataset, DatasetParams, prepare
+from repro.data.tuning import tuning_view
 from repro.measure import ranking
 from repro.measure.ranking import RankingSpec
 from repro.model import pretrained
@@ -59,7 +60,8 @@ class Makers:
     def _parts(self, spec: RunSpec, inputs: dict[str, Any]) -> tuple[Encoder, Texts, Dataset]:
         """The encoder at its start, texts and data of a run, checked against its digests."""
         source = pretrained.load(inputs["weights"])
-        dataset = self._dataset(json.dumps(inputs["dataset"], sort_keys=True))
+        text = json.dumps(inputs["dataset"], sort_keys=True)
+        dataset = self._dataset(text, inputs.get("view", ""))
         table = dataset.tokens(self.store, source.tokenizer, source.tokenizer_digest)
         found = {"weights": source.digest, "tokens": table.digest, "splits": dataset.splits.digest}
         for name, digest in found.items():
@@ -72,8 +74,9 @@ class Makers:
         return encoder, Texts(table, source, spec.texts), dataset
 
     @functools.lru_cache(maxsize=4)  # noqa: B019 (one object a worker)
-    def _dataset(self, text: str) -> Dataset:
-        return prepare(self.store, DatasetParams.model_validate(json.loads(text)))
+    def _dataset(self, text: str, view: str) -> Dataset:
+        dataset = prepare(self.store, DatasetParams.model_validate(json.loads(text)))
+        return tuning_view(dataset) if view == "tuning" else dataset
 
 
 def pick_device(name: str) -> torch.device:
