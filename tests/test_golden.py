@@ -30,6 +30,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "own negatives": {"train": {"negatives": {"count": 16, "sharing": "query"}}},
     "decay": {"train": {"weight_decay": 0.5}},
     "warm-up": {"train": {"warmup_steps": 6}},
+    "seldom read": {"curve": {"share": 0.05}},
     "short texts": {"texts": {"query_tokens": 5, "passage_tokens": 9}},
     "other seed": {"seed": 9},
 }
@@ -37,7 +38,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 def golden_task(task: Task, option: str) -> Task:
     """`task` with the option's changes and a curve of eight steps."""
-    spec = {**task.spec, "curve": {**task.spec["curve"], "max_steps": 8}}
+    spec = {**task.spec, "curve": {**task.spec["curve"], "max_steps": 8, "share": 0.9}}
     for name, change in OPTIONS[option].items():
         spec[name] = {**spec[name], **change} if isinstance(change, dict) else change
     return Task(task.kind, spec, task.label, task.flop, task.inputs)

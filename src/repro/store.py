@@ -30,9 +30,9 @@ VERSIONS = {
     "collection": 1,
     "splits": 1,
     "tokens": 1,
-    "pretrain": 1,
-    "train": 1,
-    "measure": 1,
+    "pretrain": 2,
+    "train": 2,
+    "measure": 2,
 }
 
 

@@ -87,29 +87,25 @@ def test_batches_of_texts_give_the_same_table(monkeypatch: pytest.MonkeyPatch) -
     assert whole.offsets.tolist() == parts.offsets.tolist() == [0, 2, 2, 3, 6, 8]
 
 
-def test_a_batch_is_padded_to_its_longest_text() -> None:
+def test_texts_stand_one_after_another_between_their_special_tokens() -> None:
     three = Tokens(np.array([11, 12, 13, 21, 31, 32], np.int32), np.array([0, 3, 4, 4, 6]))
-    ids, mask = three.batch(np.array([1, 0, 2]), 10, CLS, SEP, PAD)
-    assert ids.tolist() == [[2, 21, 3, 0, 0], [2, 11, 12, 13, 3], [2, 3, 0, 0, 0]]
-    assert mask.tolist() == [[True] * 3 + [False] * 2, [True] * 5, [True] * 2 + [False] * 3]
+    ids = three.flat(np.array([1, 0, 2]), 10, CLS, SEP)
+    assert ids.tolist() == [2, 21, 3, 2, 11, 12, 13, 3, 2, 3]
     assert ids.dtype == np.int64
     assert three.lengths(np.array([1, 0, 2]), 10).tolist() == [3, 5, 2]
 
 
-def test_a_batch_is_cut_at_max_tokens_and_keeps_its_end() -> None:
+def test_a_text_is_cut_at_max_tokens_and_keeps_its_end() -> None:
     two = Tokens(np.array([11, 12, 13, 21], np.int32), np.array([0, 3, 4]))
-    ids, mask = two.batch(np.array([0, 1]), 4, CLS, SEP, PAD)
-    assert ids.tolist() == [[2, 11, 12, 3], [2, 21, 3, 0]]
-    assert mask.sum(axis=1).tolist() == two.lengths(np.array([0, 1]), 4).tolist() == [4, 3]
+    assert two.flat(np.array([0, 1]), 4, CLS, SEP).tolist() == [2, 11, 12, 3, 2, 21, 3]
+    assert two.lengths(np.array([0, 1]), 4).tolist() == [4, 3]
     with pytest.raises(UserError, match="max_tokens is 2"):
-        two.batch(np.array([0]), 2, CLS, SEP, PAD)
+        two.flat(np.array([0]), 2, CLS, SEP)
 
 
-def test_an_empty_batch_has_no_rows() -> None:
-    ids, mask = Tokens(np.array([1], np.int32), np.array([0, 1])).batch(
-        np.array([], int), 8, CLS, SEP, PAD
-    )
-    assert ids.shape == mask.shape == (0, 2)
+def test_no_texts_have_no_tokens() -> None:
+    one = Tokens(np.array([1], np.int32), np.array([0, 1]))
+    assert one.flat(np.array([], int), 8, CLS, SEP).shape == (0,)
 
 
 def test_text_that_the_vocabulary_does_not_know_is_refused(tmp_path: Path) -> None:

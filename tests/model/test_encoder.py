@@ -117,10 +117,10 @@ def test_mean_pooling_is_the_mean_over_tokens(study: Study, source: Pretrained) 
     encoder = make(source).eval()
     chunk = some_texts(study, source, 10_000).chunks(np.array([3, 4, 5]), np.array([6]))[0]
     with torch.no_grad():
-        states = encoder.backbone(input_ids=chunk.ids, attention_mask=chunk.mask).last_hidden_state
-        for row, length in enumerate(chunk.lengths):
-            by_hand = encoder.projection(states[row, :length].mean(dim=0))
-            torch.testing.assert_close(encoder(chunk.ids, chunk.mask)[row], by_hand)
+        states, found = encoder.states(chunk), encoder(chunk)
+        for row, (first, length) in enumerate(zip(chunk.first(), chunk.lengths, strict=True)):
+            by_hand = encoder.projection(states[first : first + length].mean(dim=0))
+            torch.testing.assert_close(found[row], by_hand)
 
 
 def test_dot_keeps_its_scale_and_cosine_learns_it(source: Pretrained) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repro.train.curve import CurveParams, minimum, readings, state
+from repro.train.curve import CurveParams, minimum, readings, state, worth_reading
 
 
 @given(st.floats(0.05, 20), st.integers(50, 4000), st.floats(1, 30), st.floats(1.02, 1.15))
@@ -68,3 +68,16 @@ def test_a_parabola_in_log_steps_gives_its_vertex(vertex: float, bend: float) ->
 def test_a_minimum_at_an_end_is_that_reading() -> None:
     assert minimum(np.array([1.0, 2.0, 4.0]), np.array([3.0, 2.0, 1.0])) == (1.0, 4.0)
     assert minimum(np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 3.0])) == (1.0, 1.0)
+
+
+@given(st.floats(0.01, 0.9), st.floats(1, 1e3))
+def test_readings_take_their_share_and_no_more(share: float, reading: float) -> None:
+    params = CurveParams(share=share)
+    spent, since, readings_made = 0.0, 0.0, 0
+    for place in np.unique((8 * 1.15 ** np.arange(60)).astype(int)):
+        since += place - spent
+        spent = float(place)
+        if worth_reading(since, reading, params):
+            readings_made, since = readings_made + 1, 0.0
+    assert readings_made * reading <= (spent * share) / (1 - share) * (1 + 1e-9)
+    assert readings_made > 0 or spent * share < reading * (1 - share)

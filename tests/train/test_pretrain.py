@@ -257,9 +257,9 @@ def test_chunks_hold_every_text_once_with_its_labels_in_place() -> None:
     assert len(parts) > 1
     seen: list[int] = []
     for part in parts:
-        assert part.chunk.ids.numel() <= 24 or len(part.chunk.ids) == 1
-        assert torch.equal(part.chunk.ids[part.rows, part.columns], part.labels)
-        assert part.chunk.mask.sum(1).tolist() == [len(texts[row]) + 2 for row in part.chunk.rows]
+        assert part.chunk.ids.numel() <= 24 or len(part.chunk.rows) == 1
+        assert torch.equal(part.chunk.ids[part.places], part.labels)
+        assert part.chunk.lengths.tolist() == [len(texts[row]) + 2 for row in part.chunk.rows]
         seen += part.chunk.rows.tolist()
     assert sorted(seen) == [0, 1, 2, 3, 4]
 

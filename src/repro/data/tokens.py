@@ -38,29 +38,26 @@ class Tokens:
         return len(self.offsets) - 1
 
     def lengths(self, indices: np.ndarray, max_tokens: int) -> np.ndarray:
-        """int64 [n]: how many tokens `batch` gives each text, the two special ones included."""
+        """int64 [n]: how many tokens `flat` gives each text, the two special ones included."""
         raw = self.offsets[indices + 1] - self.offsets[indices]
         return np.minimum(raw, max_tokens - 2) + 2
 
-    def batch(
-        self, indices: np.ndarray, max_tokens: int, cls_id: int, sep_id: int, pad_id: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(ids int64 [n, t], mask bool [n, t]): cls, the text, sep, then padding to the longest.
+    def flat(self, indices: np.ndarray, max_tokens: int, cls_id: int, sep_id: int) -> np.ndarray:
+        """int64 [sum of lengths]: cls, the text, sep, of one text after another.
 
-        No row has more than `max_tokens` tokens, the special ones included: the text is cut.
+        No text has more than `max_tokens` tokens, the special ones included: it is cut.
         """
         if max_tokens < 3:
             raise UserError(f"max_tokens is {max_tokens}", remedy="3 or more: cls, a token, sep")
-        indices = np.asarray(indices)
         length = self.lengths(indices, max_tokens)
-        column = np.arange(int(length.max(initial=2)))
-        mask = column < length[:, None]
-        inner = (column > 0) & (column < length[:, None] - 1)
-        out = np.full(mask.shape, pad_id, np.int64)
-        out[inner] = self.ids[(self.offsets[indices][:, None] + column - 1)[inner]]
-        out[:, 0] = cls_id
-        out[np.arange(len(indices)), length - 1] = sep_id
-        return out, mask
+        ends = np.cumsum(length)
+        out = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
+        out[ranges(ends - length + 1, length - 2)] = self.ids[
+            ranges(self.offsets[indices], length - 2)
+        ]
+        out[ends - length] = cls_id
+        out[ends - 1] = sep_id
+        return out
 
 
 @dataclass(frozen=True)
@@ -124,6 +121,13 @@ def tokenise(tokenizer: Tokenizer, texts: Sequence[str]) -> Tokens:
         parts.append(np.fromiter((each for row in rows for each in row), np.int32))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return Tokens(np.concatenate(parts), offsets)
+
+
+def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """int64 [sum of lengths]: start, start + 1, ..., of each length, one after another."""
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(np.asarray(starts) - (ends - lengths), lengths)
 
 
 def _mapped(folder: Path, name: str) -> np.ndarray:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from repro.data.evaluation import EvaluationSet
 from repro.measure.entropy import contrastive_entropy
-from repro.model.encoder import Encoder, encode
+from repro.model.encoder import Encoder, Size, encode
 from repro.model.texts import Texts
 
 
@@ -20,3 +20,9 @@ def pair_entropies(
     scale = float(encoder.scale().detach())
     scores = scale * (vectors[: len(queries)] @ vectors[len(queries) :].T)
     return contrastive_entropy(scores, evaluation.positive, evaluation.negatives)
+
+
+def reading_flop(size: Size, texts: Texts, evaluation: EvaluationSet) -> float:
+    """FLOPs of `pair_entropies`: each query and each passage of the set is encoded once."""
+    queries = texts.query_lengths(evaluation.queries)
+    return size.encode_flop(np.concatenate([queries, texts.passage_lengths(evaluation.passages)]))

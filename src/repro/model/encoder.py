@@ -19,8 +19,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from repro import seeds
-from repro.model import pretrained
-from repro.model.texts import Chunk
+from repro.model import packed, pretrained
+from repro.model.chunk import Chunk
 from repro.params import Params
 
 MAX_SCALE = 100.0  # of a learnt temperature, as in CLIP (arXiv 2103.00020)
@@ -51,19 +51,43 @@ class Encoder(nn.Module):
             torch.tensor(math.log(start)), requires_grad=params.scoring == "cosine"
         )
 
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Vectors, float [n, projection], of texts: ids int64 [n, t], mask [n, t] (1 = a token)."""
+    def forward(self, chunk: Chunk) -> Tensor:
+        """Vectors, float32 [n, projection], of the texts of a chunk on this encoder's device."""
+        return self.vectors(self.states(chunk), chunk)
+
+    def states(self, chunk: Chunk) -> Tensor:
+        """The last hidden states of all tokens of a chunk, padding included, float [t, width]."""
+        with self._autocast(chunk):
+            if packed.supports(self.backbone):
+                return packed.states(self.backbone, chunk)
+            return torch.cat([
+                self.backbone(input_ids=ids.view(n, -1), attention_mask=real.view(n, -1))
+                .last_hidden_state.flatten(0, 1)
+                for (n, _), ids, real in zip(
+                    chunk.blocks,
+                    chunk.split(chunk.ids),
+                    chunk.split((chunk.share > 0).long()),
+                    strict=True,
+                )
+            ])  # fmt: skip
+
+    def vectors(self, states: Tensor, chunk: Chunk) -> Tensor:
+        """The vectors of the texts whose hidden states these are: pooled, projected, normalised."""
         reduced = self.params.precision == "bfloat16"
-        with torch.autocast(ids.device.type, torch.bfloat16, enabled=reduced):
-            hidden = self.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
-            if self.params.pooling == "cls":
-                pooled = hidden[:, 0]
-            else:
-                weight = mask.to(hidden.dtype)[..., None]
-                pooled = (hidden * weight).sum(dim=1) / weight.sum(dim=1)
-            vectors = self.projection(pooled)
-        if reduced:
-            vectors = vectors.float()
+        states = states.float() if reduced else states
+        if self.params.pooling == "cls":
+            pooled = states[torch.from_numpy(chunk.first()).to(states.device)]
+        else:
+            share = chunk.share.to(states.dtype)
+            pooled = torch.cat([
+                torch.bmm(weights.view(n, 1, width), part.view(n, width, -1))[:, 0]
+                for (n, width), weights, part in zip(
+                    chunk.blocks, chunk.split(share), chunk.split(states), strict=True
+                )
+            ])  # fmt: skip
+        with self._autocast(chunk):
+            vectors: Tensor = self.projection(pooled)
+        vectors = vectors.float() if reduced else vectors
         if self.params.scoring == "cosine":
             vectors = nn.functional.normalize(vectors, dim=-1)
         return vectors
@@ -71,6 +95,10 @@ class Encoder(nn.Module):
     def scale(self) -> Tensor:
         """The factor of the score, a scalar."""
         return self.log_scale.exp().clamp(max=MAX_SCALE)
+
+    def _autocast(self, chunk: Chunk) -> torch.autocast:
+        reduced = self.params.precision == "bfloat16"
+        return torch.autocast(chunk.ids.device.type, torch.bfloat16, enabled=reduced)
 
 
 def build(source: pretrained.Pretrained, params: EncoderParams, seed: int) -> Encoder:
@@ -105,7 +133,7 @@ def encode(encoder: Encoder, chunks: list[Chunk], n_texts: int) -> NDArray[np.fl
     encoder.eval()
     with torch.inference_mode():
         for chunk in chunks:
-            out[chunk.rows] = encoder(chunk.ids.to(device), chunk.mask.to(device)).cpu().numpy()
+            out[chunk.rows] = encoder(chunk.to(device)).cpu().numpy()
     encoder.train()
     return out
 

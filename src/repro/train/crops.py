@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from repro import seeds
-from repro.model.texts import Chunk
+from repro.model.chunk import Chunk, parts
 from repro.params import Params
 from repro.train.vocabulary import SPECIAL
 
@@ -58,8 +58,7 @@ class Masked:
     """A chunk of crops, and the tokens to be predicted in it."""
 
     chunk: Chunk
-    rows: Tensor  # int64 [m], the text of each masked token within the chunk
-    columns: Tensor  # int64 [m], its place in that text
+    places: Tensor  # int64 [m], the place of each masked token among the chunk's tokens
     labels: Tensor  # int64 [m], the token that stood there
 
 
@@ -122,12 +121,10 @@ def chunks(
     """The texts with special tokens, in chunks of similar length; the longest chunk comes last."""
     lengths = np.array([len(text) + 2 for text in shown])
     order = np.argsort(lengths, kind="stable")
-    found, start = [], 0
-    for end in range(1, len(order) + 1):
-        if end == len(order) or lengths[order[end]] * (end + 1 - start) > chunk_tokens:
-            found.append(_chunk(order[start:end], lengths, shown, originals, places))
-            start = end
-    return found
+    return [
+        _chunk(order[part], lengths, shown, originals, places)
+        for part in parts(lengths[order], chunk_tokens)
+    ]
 
 
 def _chunk(
@@ -137,23 +134,11 @@ def _chunk(
     originals: list[NDArray[np.int32]],
     places: list[NDArray[np.int64]],
 ) -> Masked:
-    ids = np.full((len(rows), int(lengths[rows].max())), PAD, np.int64)
-    for line, row in enumerate(rows):
-        ids[line, : lengths[row]] = [CLS, *shown[row], SEP]
-    counts = [len(places[row]) for row in rows]
-    return Masked(
-        Chunk(
-            rows,
-            torch.from_numpy(ids),
-            torch.from_numpy((ids != PAD).astype(np.int64)),
-            lengths[rows],
-        ),
-        torch.from_numpy(np.repeat(np.arange(len(rows)), counts)),
-        torch.from_numpy(np.concatenate([places[row] for row in rows]) + 1),
-        torch.from_numpy(
-            np.concatenate([originals[row][places[row]] for row in rows]).astype(np.int64)
-        ),
-    )
+    tokens = np.concatenate([np.concatenate([[CLS], shown[row], [SEP]]) for row in rows])
+    chunk = Chunk.of(rows, tokens, lengths[rows], PAD)
+    where = [first + 1 + places[row] for first, row in zip(chunk.first(), rows, strict=True)]
+    labels = np.concatenate([originals[row][places[row]] for row in rows]).astype(np.int64)
+    return Masked(chunk, torch.from_numpy(np.concatenate(where)), torch.from_numpy(labels))
 
 
 def _two(

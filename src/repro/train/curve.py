@@ -23,6 +23,8 @@ class CurveParams(Params):
 
     first: Annotated[float, Field(gt=0, le=1e6)] = 8.0  # lr-steps at the first reading
     ratio: Annotated[float, Field(gt=1, le=1.15)] = 1.15  # of one reading to the next
+    # Of the FLOPs since the last reading: a reading that costs more waits for the next place.
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.5
     max_steps: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
     turned_sd: Annotated[float, Field(ge=1, le=100)] = 3.0  # rise, in standard errors (paired)
     # lr-steps over those at the minimum before it counts: after a clear rise, and without one.
@@ -42,6 +44,14 @@ def readings(lr_steps: NDArray[np.float64], params: CurveParams) -> NDArray[np.i
     grid = params.first * params.ratio ** np.arange(n)
     steps = np.searchsorted(lr_steps, grid * (1 - 1e-12)) + 1
     return np.unique(np.append(steps[steps <= len(lr_steps)], len(lr_steps)))
+
+
+def worth_reading(trained: float, reading: float, params: CurveParams) -> bool:
+    """Whether a reading is at most `share` of what is spent, both in FLOPs since the last one.
+
+    Readings stand apart by a ratio, so that only the early ones, far before most minima, wait.
+    """
+    return reading * (1 - params.share) <= trained * params.share
 
 
 def state(

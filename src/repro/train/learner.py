@@ -27,21 +27,19 @@ class Learner(nn.Module):
                 values = seeds.stream(seed, name).standard_normal(layer.weight.shape)
                 layer.weight.copy_(torch.from_numpy(values / math.sqrt(width)))
                 layer.bias.zero_()
-        self._states: list[Tensor] = []  # of the latest pass through the backbone
-        encoder.backbone.register_forward_hook(self._keep)
 
     def forward(self, part: Masked) -> tuple[Tensor, Tensor]:
         """Vectors, float [n, output], and the summed loss of the masked tokens, nats."""
-        vectors = self.encoder(part.chunk.ids, part.chunk.mask)
-        states = self._states.pop()[part.rows, part.columns]
+        states = self.encoder.states(part.chunk)
+        vectors = self.encoder.vectors(states, part.chunk)
+        if not len(part.labels):
+            return vectors, vectors.new_zeros(())
+        states = states[part.places]
         states = self.norm(nn.functional.gelu(self.dense(states)))
         network: Any = self.encoder.backbone
         embeddings = network.get_input_embeddings().weight
         logits = nn.functional.linear(states, embeddings, self.bias)
         return vectors, nn.functional.cross_entropy(logits, part.labels, reduction="sum")
-
-    def _keep(self, _module: nn.Module, _inputs: Any, output: Any) -> None:
-        self._states[:] = [output.last_hidden_state]
 
 
 def both_ways(first: Tensor, second: Tensor, scale: Tensor) -> Tensor:

@@ -21,14 +21,14 @@ from torch import Tensor
 from repro import seeds
 from repro.data.dataset import Dataset
 from repro.data.negatives import NegativesParams
-from repro.measure.evaluate import pair_entropies
+from repro.measure.evaluate import pair_entropies, reading_flop
 from repro.model.encoder import Encoder, EncoderParams, Size, save
 from repro.model.infonce import backward, infonce, same_dropout
 from repro.model.texts import TextParams, Texts
 from repro.params import Params
 from repro.train import checkpoint
 from repro.train.batches import Batch, Batches
-from repro.train.curve import CurveParams, readings, state
+from repro.train.curve import CurveParams, readings, state, worth_reading
 from repro.train.record import Record
 
 # Called at each reading with the FLOPs spent so far and a word on the run.
@@ -97,13 +97,17 @@ def run(
     trainer = Trainer(spec, encoder, size, texts, dataset)
     record = _resume(folder, trainer)
     before, began = record.seconds, time.monotonic()
-    ended = None
+    ended, losses = None, []
     while ended is None:
-        losses = [trainer.step() for _ in range(trainer.next_reading - trainer.done)]
+        losses += [trainer.step() for _ in range(trainer.next_reading - trainer.done)]
+        last = trainer.done >= spec.curve.max_steps
+        spent = trainer.flop - (record.last("flop") if record.rows else 0.0)
+        if not last and not worth_reading(spent, trainer.reading_flop, spec.curve):
+            continue
         pairs = trainer.validate()
         record.seconds = before + time.monotonic() - began
         lr_steps = float(trainer.lr_steps[trainer.done - 1])
-        train_loss = float(torch.stack(losses).mean())
+        train_loss, losses = float(torch.stack(losses).mean()), []
         lowest = record.add(
             step=trainer.done,
             lr_steps=lr_steps,
@@ -115,7 +119,6 @@ def run(
         )
         if lowest:
             save(encoder, folder / BEST)
-        last = trainer.done >= spec.curve.max_steps
         axis, curve = record.arrays("lr_steps", "loss")
         passes = trainer.done * spec.train.batch_pairs / spec.pairs
         rise = pairs - record.best
@@ -143,6 +146,7 @@ class Trainer:
     ) -> None:
         self.spec, self.encoder, self.size, self.texts = spec, encoder, size, texts
         self.evaluation = dataset.evaluation("validation")
+        self.reading_flop = reading_flop(size, texts, self.evaluation)
         self.batches = Batches(
             dataset, spec.pairs, spec.train.batch_pairs, spec.train.negatives, spec.seed
         )
@@ -170,8 +174,7 @@ class Trainer:
         order = torch.from_numpy(np.concatenate([chunk.rows for chunk in chunks])).to(self.device)
 
         def embed(i: int) -> Tensor:
-            chunk = chunks[i]
-            vectors: Tensor = self.encoder(chunk.ids.to(self.device), chunk.mask.to(self.device))
+            vectors: Tensor = self.encoder(chunks[i].to(self.device))
             return vectors
 
         for group in self.optimizer.param_groups:
