@@ -120,3 +120,20 @@ def write_study(folder: Path) -> Path:
     }
     (folder / "study.yaml").write_text(json.dumps(profile), encoding="utf-8")
     return folder / "study.yaml"
+
+
+def write_tunable(study_file: Path, folder: Path) -> Path:
+    """The study of `study_file` on more pairs, with room in the tuning split; the profile file.
+
+    Beside it lie dataset files that cannot be tuned on: tiny2 (all is evaluated), tiny3 (no set).
+    """
+    data = json.loads(study_file.with_name("tiny.yaml").read_text())
+    (folder / "tiny2.yaml").write_text(json.dumps(data))
+    data["source"] |= {"folder": str(write_beir(folder / "beir", 540))}
+    data["splits"] |= {"tuning": 160}
+    (folder / "tiny.yaml").write_text(json.dumps(data))
+    del data["evaluation"]["sets"]["tuning"]
+    (folder / "tiny3.yaml").write_text(json.dumps(data))
+    profile = json.loads(study_file.read_text()) | {"dataset": str(folder / "tiny.yaml")}
+    (folder / "study.yaml").write_text(json.dumps(profile))
+    return folder / "study.yaml"

@@ -6,7 +6,7 @@ import argparse
 import importlib
 import sys
 
-COMMANDS = ("reproduce", "check", "fit", "plan", "design", "pretrain", "publish")
+COMMANDS = ("reproduce", "check", "tune", "fit", "plan", "design", "pretrain", "publish")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -98,10 +98,9 @@ class Runs:
 
     def row(self, run: Trained) -> dict[str, Any] | None:
         """The table row of a run that is trained and measured, else None."""
-        trained, measured = self._folder(run.train), self._folder(run.ranking)
-        if trained is None or measured is None:
+        summary, measured = self.summary(run.train), self._folder(run.ranking)
+        if summary is None or measured is None:
             return None
-        summary = json.loads((trained / "summary.json").read_text(encoding="utf-8"))
         metrics = json.loads((measured / "metrics.json").read_text(encoding="utf-8"))
         spec = run.spec
         return {
@@ -123,6 +122,14 @@ class Runs:
             **metrics,
             "run": self.store.key("train", run.train.spec),
         }  # fmt: skip
+
+    def summary(self, train: Task) -> dict[str, Any] | None:
+        """The summary of a finished training (state, MAEL, S, FLOPs, seconds), else None."""
+        folder = self._folder(train)
+        if folder is None:
+            return None
+        found: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        return found
 
     def curve(self, run: Trained) -> pd.DataFrame | None:
         """The validation curve of a finished run, with the columns that name it."""
