@@ -180,9 +180,8 @@ def predict(
 
 def _best(scores: pd.DataFrame) -> float:
     """The rate of the lowest score; where all diverged, the lowest rate."""
-    return float(
-        scores["score"].idxmin() if np.isfinite(scores["score"]).any() else scores.index[0]
-    )
+    rates = scores.index.to_numpy(dtype=float)
+    return float(rates[int(np.argmin(scores["score"].to_numpy()))])
 
 
 def _cost(scores: pd.DataFrame) -> pd.Series:
