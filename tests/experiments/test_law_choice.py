@@ -18,7 +18,7 @@ from repro.show import claims
 
 
 @cache
-def answers(law: str, family: str = "WIDE", noise: float = 0.02) -> dict[str, Any]:
+def answers(law: str, family: str = "WIDE", noise: float = 0.01) -> dict[str, Any]:
     table = synthetic.grid_table(getattr(synthetic, law), getattr(synthetic, family), noise=noise)
     return law_choice.answers(table)
 
@@ -130,7 +130,7 @@ def test_exponent_depends_on_what_n_counts() -> None:
 
 
 def test_corner_is_the_one_of_the_laws() -> None:
-    table = law_fits.losses(synthetic.grid_table(synthetic.product))
+    table = law_fits.losses(synthetic.grid_table(synthetic.product, noise=0.01))
     n_max, d_max = rivals.corner_limits(table)
     ours = holdout.corner("product", table, n_max, d_max)
     np.testing.assert_array_equal(ours.predicted, holdout.corner("product", table).predicted)

@@ -52,7 +52,7 @@ def corner(form: str, table: Table) -> Answer:
 
 
 def few_runs(form: str, table: Table) -> Answer:
-    """M20, S14: the cheaper half of the runs outside the corner predicts the corner."""
+    """M20, S14: the cheaper half of the cells outside the corner predicts the corner."""
     n_max, d_max = rivals.corner_limits(table)
     n, d = table.columns["n"], table.columns["d"]
     corner = (n > n_max) & (d > d_max)
@@ -61,7 +61,7 @@ def few_runs(form: str, table: Table) -> Answer:
     seen = np.zeros(len(table), dtype=bool)
     seen[np.argsort(cost, kind="stable")[:count]] = True
     share = (n * d)[seen].sum() / (n * d).sum()
-    rule = f"the {count} cheapest runs, {100 * share:.0f} % of the compute of the grid (N x D)"
+    rule = f"the {count} cheapest cells, {100 * share:.0f} % of the compute of the grid (N x D)"
     return _foresee(form, table, seen, corner & (table.bound == 0), rule)
 
 
@@ -97,7 +97,7 @@ def _foresee(form: str, table: Table, seen: Mask, held: Mask, rule: str) -> Answ
     half = float(np.mean(np.sqrt((np.log(high / low) / 2) ** 2 + noise**2)))
     miss = float(np.mean(np.abs(predicted / actual - 1)))
     why = (
-        f"{rule}: {int(seen.sum())} runs predict {int(held.sum())}; "
+        f"{rule}: {int(seen.sum())} cells predict {int(held.sum())}; "
         f"the fit's own 95 % prediction interval is +- {100 * min(half, 9.99):.0f} %"
     )
     return answer(miss, why, n=int(seen.sum()), ci95=_above_zero(miss, half))

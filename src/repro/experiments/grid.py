@@ -1,7 +1,9 @@
-"""The N x D grid: every model on every data size, and its table."""
+"""The N x D grid: every model on every data size, an anti-diagonal seeded again, and its table."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pandas as pd
@@ -21,6 +23,8 @@ class GridParams(Params):
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [
         0
     ]  # added to the run seed
+    # Extra seeds, on an anti-diagonal alone (one cell a model): they tell the noise of a seed.
+    reseeds: Annotated[int, Field(ge=0, le=20)] = 0
 
     @field_validator("models", "sizes", "seeds")
     @classmethod
@@ -29,16 +33,40 @@ class GridParams(Params):
             raise ValueError("a value stands twice\n  remedy: keep one of them")
         return values
 
+    def more_seeds(self) -> list[int]:
+        """The seeds of the re-seeded cells, beyond those of every cell."""
+        return [max(self.seeds) + 1 + k for k in range(self.reseeds)]
+
+    def seeding(self) -> str:
+        """How many seeds each cell has, in words."""
+        said = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''}"
+        return said + (f" and {self.reseeds} more on an anti-diagonal" if self.reseeds else "")
+
+
+def anti_diagonal(models: Sequence[str], sizes: Sequence[int]) -> list[tuple[str, int]]:
+    """One cell a model: the smallest on the largest D, and so on to the largest on the smallest D.
+
+    models: smallest first.  Where there are not as many sizes as models, each model takes the size
+    nearest the straight line between these corners in (rank of N, rank of D); of two equally near,
+    the smaller.  A single model takes the largest size.
+    """
+    rising = sorted(sizes)
+    steps, last = max(len(models) - 1, 1), len(rising) - 1
+    ranks = [math.ceil(last * (steps - i) / steps - 0.5) for i in range(len(models))]
+    return [(model, rising[rank]) for model, rank in zip(models, ranks, strict=True)]
+
 
 def runs(plan: Runs) -> list[Trained]:
-    """The training runs of the grid."""
+    """The training runs of the grid: every cell, then the re-seeded ones."""
     grid = plan.profile.grid
-    return [
-        plan.trained(model, pairs=pairs, seed=seed)
-        for model in grid.models
-        for pairs in grid.sizes
-        for seed in grid.seeds
+    cells = [
+        (model, pairs, seed) for model in grid.models for pairs in grid.sizes for seed in grid.seeds
     ]
+    if grid.reseeds:
+        size = {m: plan.size(plan.profile.models[m].weights).encoder for m in grid.models}
+        chosen = anti_diagonal(sorted(grid.models, key=lambda m: size[m]), grid.sizes)
+        cells += [(*cell, seed) for cell in chosen for seed in grid.more_seeds()]
+    return [plan.trained(model, pairs=pairs, seed=seed) for model, pairs, seed in cells]
 
 
 def table(plan: Runs) -> pd.DataFrame:

@@ -6,7 +6,7 @@ models nearly everything is uncertain; each answer says from how many runs it co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.stats import t as student
 from repro import seeds
 from repro.experiments import foresight, law_fits, published, rivals
 from repro.experiments.answer import Answer, answer, part
+from repro.experiments.bend import bend
 from repro.experiments.regime import Regime, find_regime, local_slopes
 from repro.laws import holdout
 from repro.laws.fit import fit
@@ -35,8 +36,8 @@ def answers(
     n: str = "n_encoder",
     seed: int = 1,
 ) -> dict[str, Any]:
-    """Claim -> answer, with `regime`, `local_slopes`, `laws`, `exponents_by_count`, `depth`, `duels`
-    and `learning_curve` beside; all plain data.
+    """Claim -> answer, with `regime`, `local_slopes`, `bend`, `laws`, `exponents_by_count`, `depth`,
+    `duels` and `learning_curve` beside; all plain data.  The laws see cells: a mean over seeds each.
 
     table: one row a run (see `experiments.grid`).  pair_losses: run (model, D, seed) -> loss of each
     validation pair; with them the interval of M6 holds the evaluation sample too.  n: the column that
@@ -55,7 +56,7 @@ def answers(
     claims = {
         "M4": _parallel(grid, regime),
         "M5": _rivals(duels, refused, law, len(grid)),
-        "M6": _exponents(grid, _pair_losses(table, pair_losses, regime.sizes), seed),
+        "M6": _exponents(grid, _pair_losses(table, pair_losses, grid, n), seed),
         "M7": foresight.left_out("product", grid, law["product"]),
         "M8": foresight.corner("product", grid),
         "M20": foresight.few_runs("product", grid),
@@ -66,8 +67,9 @@ def answers(
         "C3": foresight.corner("additive_floor", grid),
     }
     if not regime:
-        for name in ("M4", "M5", "M7", "M8", "M20"):
+        for name in ("M4", "M5", "M6", "M7", "M8", "M20"):
             claims[name]["blocked"] = regime.reason
+    everywhere = law_fits.laws(law_fits.losses(table, n)) if partial else law
     return {
         **claims,
         **published.answers(),
@@ -76,7 +78,8 @@ def answers(
         "regime": regime.as_dict(),
         "local_slopes": slopes.astype(object).where(slopes.notna(), None).to_dict("records"),
         "laws": law,
-        "laws_all_sizes": law_fits.laws(law_fits.losses(table, n)) if partial else law,
+        "laws_all_sizes": everywhere,
+        "bend": bend(table, everywhere, n),
         "exponents_by_count": law_fits.exponents_by_count(table, regime.sizes),
         "depth": law_fits.depth_at_width(table, n),
         "duels": [duel.as_dict() for duel in duels],
@@ -95,6 +98,7 @@ def _nothing(why: str, table: pd.DataFrame, n: str) -> dict[str, Any]:
         "regime": Regime((), (), why).as_dict(),
         "laws": {},
         "laws_all_sizes": {},
+        "bend": bend(table, {}, n),
         **{name: [] for name in empty},
     }
 
@@ -163,18 +167,25 @@ def _exponents(table: Table, pairs: NDArray[np.float64] | None, seed: int) -> An
 
 
 def _pair_losses(
-    table: pd.DataFrame, found: PairLosses | None, sizes: Sequence[int]
+    table: pd.DataFrame, found: PairLosses | None, grid: Table, n: str
 ) -> NDArray[np.float64] | None:
-    """Loss of each validation pair (columns) at each row of `law_fits.losses`; None if one is missing."""
-    used = table[table["state"] != "diverged"]
-    used = used[used["d"].isin(sizes)] if len(sizes) else used
-    runs = [
-        (str(m), int(d), int(s))
-        for m, d, s in zip(used["model"], used["d"], used["seed"], strict=True)
-    ]
-    if not found or any(run not in found for run in runs):
+    """Loss of each validation pair (columns) at each cell of `grid` (rows), the mean over its seeds.
+
+    None where a run's losses are missing.
+    """
+    if not found:
         return None
-    return np.array([found[run] for run in runs], dtype=np.float64)
+    used = table[table["state"] != "diverged"]
+    runs: dict[tuple[float, int], list[tuple[str, int, int]]] = {}
+    for _, run in used.sort_values("state", key=lambda s: s == "censored").iterrows():
+        cell = runs.setdefault((float(run[n]), int(run["d"])), [])
+        if run["state"] != "censored" or not cell:  # a bound stands only where nothing else does
+            cell.append((str(run["model"]), int(run["d"]), int(run["seed"])))
+    columns = grid.columns
+    wanted = [runs[(float(a), int(b))] for a, b in zip(columns["n"], columns["d"], strict=True)]
+    if any(run not in found for cell in wanted for run in cell):
+        return None
+    return np.array([np.mean([found[run] for run in cell], axis=0) for cell in wanted], np.float64)
 
 
 def _learning_curve(table: Table) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -32,15 +33,18 @@ COUNTS = {
 
 
 def losses(table: pd.DataFrame, n: str = "n_encoder", sizes: Sequence[int] = ()) -> Table:
-    """The grid as a table for the laws: MAEL (nats) of (N, D); censored runs as upper bounds.
+    """The grid as a table for the laws, one row a cell: MAEL (nats) of (N, D).
 
-    sizes: take these data sizes alone (all without).  Diverged runs are left out.  Raises
-    `UserError` where nothing is left.
+    A cell is the geometric mean of its seeds, and every cell weighs the same, however many seeds it
+    has: what laws miss is shared by the seeds of a cell.  Censored runs are upper bounds (dropped
+    where another seed reached its minimum), diverged ones are left out.  sizes: take these data sizes
+    alone (all without).  Raises `UserError` where nothing is left.
     """
     usable = table[table["state"] != "diverged"]
     if len(sizes):
         usable = usable[usable["d"].isin(sizes)]
-    return from_frame(usable, loss="mael", n=n, d="d", state="state", where="the grid's table")
+    runs = from_frame(usable, loss="mael", n=n, d="d", state="state", where="the grid's table")
+    return replace(runs.means(), weights=None)
 
 
 def laws(table: Table) -> dict[str, dict[str, Any]]:

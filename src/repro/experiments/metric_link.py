@@ -1,7 +1,8 @@
 """Does the loss say how well a model ranks?  The answers of notebook 03 to M9, S1 and S2.
 
 Over a grid in which everything improves together anything correlates, so the correlation is also
-taken inside each row (one model, D varies) and inside each column (one D, the model varies).
+taken inside each row (one model, D varies) and inside each column (one D, the model varies).  A cell
+with several seeds is one point, the mean of its runs.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from repro.experiments.answer import Answer, answer, finite, part
+from repro.experiments.replicates import cell_means
 
 Array = NDArray[np.float64]
 METRICS = {"mrr10": "MRR@10", "recall100": "Recall@100", "ndcg10": "nDCG@10", "map10": "MAP@10"}
 KINK_NATS = 0.25  # "emergence": SIGIR'24 (v2), FACTS A7
-LEAST = 4  # runs for a correlation with an interval
+LEAST = 4  # cells for a correlation with an interval
 
 
 def answers(table: pd.DataFrame) -> dict[str, Any]:
@@ -26,7 +28,7 @@ def answers(table: pd.DataFrame) -> dict[str, Any]:
 
     table: one row a run, with mael, test_entropy (nats) and the metrics.
     """
-    used = table[table["state"] != "diverged"].dropna(subset=["mael", "test_entropy", *METRICS])
+    used = cell_means(table.dropna(subset=["mael", "test_entropy", *METRICS]))
     rows = [_correlation(used, metric) for metric in METRICS]
     return {
         "M9": _strongest_claim(used, rows),
@@ -57,7 +59,7 @@ def _correlation(table: pd.DataFrame, metric: str) -> dict[str, Any]:
 
 
 def _within(table: pd.DataFrame, metric: str) -> list[dict[str, Any]]:
-    """Pearson and Spearman inside each model and each D that has three runs or more."""
+    """Pearson and Spearman inside each model and each D that has three cells or more."""
     rows = []
     for kind, key in (("model", "model"), ("D", "d")):
         for value, group in table.groupby(key, sort=False):
@@ -75,7 +77,7 @@ def _strongest_claim(table: pd.DataFrame, rows: list[dict[str, Any]]) -> Answer:
     """M9: the weakest of the four correlations with MAEL, and what is left inside rows and columns."""
     known = [row for row in rows if row["pearson"] is not None]
     if len(table) < LEAST or not known:
-        why = f"{len(table)} runs: too few for a correlation"
+        why = f"{len(table)} cells: too few for a correlation"
         return answer(None, why, n=len(table), blocked=why)
     weakest = max(known, key=lambda row: row["pearson"])
     inside = [row for metric in METRICS for row in _within(table, metric)]
@@ -88,7 +90,7 @@ def _strongest_claim(table: pd.DataFrame, rows: list[dict[str, Any]]) -> Answer:
             parts[name] = part(max(values))
     why = (
         f"weakest of four: {weakest['title']} (Spearman {weakest['spearman']:.3f}); interval by "
-        "Fisher's z, as if runs were independent, which cells of one model are not"
+        "Fisher's z, as if cells were independent, which cells of one model are not"
     )
     for name, said in (("within_model", "one model"), ("within_size", "one D")):
         if name in parts:
@@ -99,7 +101,7 @@ def _strongest_claim(table: pd.DataFrame, rows: list[dict[str, Any]]) -> Answer:
 def _near_linear(table: pd.DataFrame) -> Answer:
     """S1: the smallest R2 of a straight line from contrastive entropy to a metric."""
     if len(table) < LEAST:
-        why = f"{len(table)} runs: too few for a line"
+        why = f"{len(table)} cells: too few for a line"
         return answer(None, why, n=len(table), blocked=why)
     x = table["test_entropy"].to_numpy(float)
     squared = {m: _pearson(x, table[m].to_numpy(float)) ** 2 for m in METRICS}
@@ -125,7 +127,7 @@ def _kink(table: pd.DataFrame) -> Answer:
     if below < 3 or len(x) - below < 3:
         why = (
             f"out of range: entropy runs from {lowest:.2f} to {x.max() if len(x) else lowest:.2f} nats, "
-            f"{below} of {len(x)} runs below {KINK_NATS} nats (3 on each side are needed)"
+            f"{below} of {len(x)} cells below {KINK_NATS} nats (3 on each side are needed)"
         )
         return answer(None, why, n=len(x), blocked=why)
     y = table["mrr10"].to_numpy(float)
@@ -134,7 +136,7 @@ def _kink(table: pd.DataFrame) -> Answer:
     jump = np.linalg.lstsq(bend, y, rcond=None)[0][2]
     value = len(x) * float(np.log(_rss(smooth, y) / _rss(bend, y)))
     why = (
-        f"{below} of {len(x)} runs below {KINK_NATS} nats; slope there steeper by {jump:.2f} per nat; "
+        f"{below} of {len(x)} cells below {KINK_NATS} nats; slope there steeper by {jump:.2f} per nat; "
         "value: AICc of a parabola less that of a bend"
     )
     return answer(value if jump > 0 else -abs(value), why, n=len(x))

@@ -1,0 +1,121 @@
+"""Do the local slopes in D bend, and which law says how: a head start, chance, or a floor?
+
+A start that is worth D0 pairs, or a loss held up by chance, makes the slopes grow with D; a floor
+makes them shrink.  Each such law is fitted to all sizes beside the plain product law, and its slopes
+are set against the measured ones.  A fitted bend is no power law: verdicts on the product law are
+taken inside the regime alone (see `regime`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+from scipy.stats import f as fisher
+
+from repro.experiments import law_fits
+from repro.experiments.answer import finite
+from repro.experiments.regime import local_slopes
+from repro.experiments.replicates import cell_means, seed_noise
+from repro.laws.fit import fit
+from repro.laws.table import Table
+from repro.params import UserError
+
+LAWS = {  # form -> the parameter that bends it (zero: no bend), and what a bend of this kind is called
+    "product": ("", ""),
+    "product_d0": ("D0", "head start"),
+    "product_capped": ("L0", "chance"),
+    "product_floor": ("E", "floor"),
+}
+LESS = 0.75  # of the plain law's error on left-out sizes: a bend that says less is not told apart
+
+
+def bend(table: pd.DataFrame, laws: Mapping[str, Any], n: str = "n_encoder") -> dict[str, Any]:
+    """The measured local slopes, those of each law, and what bends them; plain data.
+
+    laws: `law_fits.laws` of all sizes of `table`.  `kind`: straight (neither D0 nor a floor is needed:
+    their intervals reach zero), head start, chance or floor (that law misses the left-out sizes by a
+    quarter less than the plain law, and by the least), open (two such laws within a quarter of each
+    other), unexplained (bent, but no law says it better than the plain one), or unknown (not
+    determined).  `laws`: a row each with parameters, ci95, residual, errors, slopes (mean of models, a step in D each), inside (how many of
+    them lie in the measured mean's 95 % interval) and beyond_noise (p of an F test that the law leaves
+    no more than seeds do; None without seeds).
+    """
+    measured = local_slopes(table, n)
+    try:
+        cells = law_fits.losses(table, n)
+    except UserError:
+        return {"kind": "unknown", "measured": [], "laws": []}
+    rows = [_row(name, laws[name], table, cells, measured, n) for name in LAWS if laws.get(name)]
+    shown = measured[["d_low", "d_high", "slope", "low", "high"]].astype(object)
+    return {
+        "kind": _kind({row["name"]: row for row in rows}),
+        "measured": shown.where(shown.notna(), None).to_dict("records"),
+        "laws": rows,
+    }
+
+
+def _row(
+    name: str,
+    law: Mapping[str, Any],
+    table: pd.DataFrame,
+    cells: Table,
+    measured: pd.DataFrame,
+    n: str,
+) -> dict[str, Any]:
+    kept = (
+        "title",
+        "formula",
+        "params",
+        "ci95",
+        "residual",
+        "loo_model_mre",
+        "loo_size_mre",
+        "corner_mre",
+    )
+    row: dict[str, Any] = {"name": name, **{key: law.get(key) for key in kept}}
+    row |= {"slopes": [], "inside": None, "beyond_noise": None}
+    if not law.get("params"):
+        return row
+    fitted = fit(name, cells)
+    drawn = table.assign(mael=fitted.predict(table[n].to_numpy(float), table["d"].to_numpy(float)))
+    slopes = local_slopes(drawn, n)["slope"].to_numpy(float)
+    inside = (measured["low"] <= slopes) & (slopes <= measured["high"])
+    row["slopes"] = [finite(slope) for slope in slopes]
+    row["inside"] = int(inside.sum())
+    row["beyond_noise"] = _beyond(fitted.sigma, fitted.df, table)
+    return row
+
+
+def _beyond(sigma: float, df: int, table: pd.DataFrame) -> float | None:
+    """p of the F test of residuals of cell means (relative sd, df) against the noise of seeds."""
+    noise = seed_noise(table)
+    if noise is None or noise.relative == 0:
+        return None
+    share = float((1 / cell_means(table)["seeds"]).mean())  # the mean of k seeds has a k-th of it
+    return float(fisher.sf(sigma**2 / (noise.relative**2 * share), df, noise.df))
+
+
+def _kind(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    errors = {name: row["loo_size_mre"] for name, row in rows.items()}
+    plain = errors.get("product")
+    ends = {
+        name: (rows[name]["ci95"] or {}).get(LAWS[name][0])
+        for name in ("product_d0", "product_floor")
+        if name in rows
+    }
+    if plain is None or not any(ends.values()):
+        return "unknown"
+    if not any(found and found[0] > 0 for found in ends.values()):
+        return "straight"
+    better = {
+        name: error
+        for name, error in errors.items()
+        if name != "product" and error is not None and error < LESS * plain
+    }
+    if not better:
+        return "unexplained"
+    best = min(better, key=lambda name: better[name])
+    rivals = [name for name in better if name != best and LESS * better[name] <= better[best]]
+    return "open" if rivals else LAWS[best][1]
