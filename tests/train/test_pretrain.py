@@ -94,8 +94,13 @@ def test_the_same_text_gives_the_same_weights_bit_for_bit(tmp_path: Path) -> Non
     assert weights(pretrain.run(other, sentences(160), tmp_path / "c", silent)[0]) != weights(first)
 
 
-def test_an_interrupted_pretraining_ends_with_the_same_weights(tmp_path: Path) -> None:
-    whole = pretrain.run(tiny(), sentences(160), tmp_path / "whole", silent)[0]
+@pytest.mark.parametrize("masked", [0.15, 0.0])  # without, the head's weights have no state
+def test_an_interrupted_pretraining_ends_with_the_same_weights(
+    tmp_path: Path, masked: float
+) -> None:
+    crop = {"query_tokens": [4, 8], "passage_tokens": [6, 24], "masked": masked}
+    recipe = tiny(crops=crop, mlm_weight=masked)
+    whole = pretrain.run(recipe, sentences(160), tmp_path / "whole", silent)[0]
     lines: list[str] = []
 
     def interrupt(line: str) -> None:
@@ -104,9 +109,9 @@ def test_an_interrupted_pretraining_ends_with_the_same_weights(tmp_path: Path) -
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        pretrain.run(tiny(), sentences(160), tmp_path / "cut", interrupt)
+        pretrain.run(recipe, sentences(160), tmp_path / "cut", interrupt)
     rest: list[str] = []
-    folder = pretrain.run(tiny(), sentences(160), tmp_path / "cut", rest.append)[0]
+    folder = pretrain.run(recipe, sentences(160), tmp_path / "cut", rest.append)[0]
     assert any("going on from step 8" in line for line in rest)
     assert weights(folder) == weights(whole)
     assert (folder / "log.csv").read_text() == (whole / "log.csv").read_text()
