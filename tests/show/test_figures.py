@@ -10,14 +10,21 @@ import pytest
 from tests.experiments import synthetic
 
 from repro.experiments import law_fits
+from repro.experiments.bend import LAWS, bend
+from repro.experiments.gains import steps
 from repro.experiments.regime import find_regime, local_slopes
+from repro.experiments.replicates import seed_noise
 from repro.laws.fit import fit
+from repro.params import UserError
 from repro.show import claims, style
-from repro.show.figures import grid, laws, report, subsets
+from repro.show.figures import bend as bends
+from repro.show.figures import gains, grid, laws, report, subsets
 
 WHOLE = synthetic.grid_table(synthetic.product, synthetic.MICRO, seeds=2)
+RESEEDED = synthetic.reseeded(synthetic.worth_2000)
 RAGGED = WHOLE.drop(index=[0, 1, 7]).reset_index(drop=True)
 TINY = synthetic.grid_table(synthetic.product, {"1x32": 12_704, "2x64": 99_968}, (160, 320))
+TABLES = {"whole": WHOLE, "ragged": RAGGED, "tiny": TINY, "reseeded": RESEEDED}
 
 
 def save(drawing: style.Drawing, folder: Path) -> None:
@@ -37,14 +44,14 @@ def readings(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize("table", [WHOLE, RAGGED, TINY], ids=["whole", "ragged", "tiny"])
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_figures_of_the_grid(table: pd.DataFrame, tmp_path: Path) -> None:
     for drawing in (grid.heat_map(table), grid.curves(readings(table), table), grid.metrics(table)):
         save(drawing, tmp_path)
     save(grid.metrics(table, "test_entropy"), tmp_path)
 
 
-@pytest.mark.parametrize("table", [WHOLE, RAGGED, TINY], ids=["whole", "ragged", "tiny"])
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_figures_of_the_laws(table: pd.DataFrame, tmp_path: Path) -> None:
     fitted = fit("product", law_fits.losses(table))
     slopes = local_slopes(table)
@@ -52,6 +59,33 @@ def test_figures_of_the_laws(table: pd.DataFrame, tmp_path: Path) -> None:
     save(laws.along_n(table, fitted), tmp_path)
     save(laws.local_slopes(slopes.to_dict("records"), find_regime(slopes).as_dict()), tmp_path)
     save(laws.exponents(law_fits.exponents_by_count(table)), tmp_path)
+
+
+@pytest.mark.parametrize("table", [*TABLES.values(), TINY.head(2), TINY.iloc[::2]])
+def test_figures_of_steps_and_bends(table: pd.DataFrame, tmp_path: Path) -> None:
+    """One model and one size, too: then there are no steps one way."""
+    save(gains.gains(steps(table, seed_noise(table)), 2.0), tmp_path)
+    try:
+        found = laws_of(table)
+    except UserError:
+        found = {}
+    save(bends.bend(bend(table, found)), tmp_path)
+
+
+def laws_of(table: pd.DataFrame) -> dict[str, dict[str, object]]:
+    return law_fits.laws(law_fits.losses(table), tuple(LAWS))
+
+
+def test_weak_steps_are_framed(tmp_path: Path) -> None:
+    found = steps(RESEEDED, seed_noise(RESEEDED)).assign(sds=3.0)
+    found.loc[[0, 30], "sds"] = [1.0, np.nan]
+    drawing = gains.gains(found, 2.0)
+    frames = [
+        patch for panel in drawing["figure"].axes for patch in panel.patches if not patch.get_fill()
+    ]
+    assert len(frames) == 1
+    assert "under 2 sds: 1" in drawing["alt"]
+    save(drawing, tmp_path)
 
 
 def test_forms_with_figures_that_do_not_exist(tmp_path: Path) -> None:

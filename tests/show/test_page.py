@@ -6,6 +6,10 @@ import pandas as pd
 import pytest
 from tests.experiments import synthetic
 
+from repro.experiments import gains, law_fits
+from repro.experiments.bend import LAWS, bend
+from repro.experiments.regime import find_regime, local_slopes
+from repro.experiments.replicates import seed_noise
 from repro.show import page, reading
 
 
@@ -40,9 +44,43 @@ def test_tally_counts_every_verdict() -> None:
 
 
 def test_one_seed_is_said_to_tell_no_noise() -> None:
-    assert "not known" in reading.seed_noise(synthetic.grid_table(synthetic.product))
-    twice = reading.seed_noise(synthetic.grid_table(synthetic.product, seeds=2))
-    assert "sd, mean of 25 cells" in twice
+    assert "not known" in reading.seed_noise(None)
+    again = reading.seed_noise(seed_noise(synthetic.reseeded(synthetic.product)))
+    assert "10 degrees of freedom, 5 cells" in again
+
+
+def test_what_falls_short_is_named_and_the_rest_is_counted() -> None:
+    table = synthetic.reseeded(synthetic.product)
+    checks = gains.soundness(table, seed_noise(table))
+    shown = reading.soundness(checks)
+    assert shown.iloc[1].tolist() == ["○ no", checks[1]["check"], "at least 40", "9"]
+    said = reading.weak_steps(checks)
+    assert "1x32 on 320 pairs" in said
+    assert "steps in D" not in said
+    assert "Nothing" in reading.weak_steps([{**row, "met": True} for row in checks])
+
+
+@pytest.mark.parametrize("law", ["product", "worth_2000"])
+def test_the_bend_is_said_with_its_numbers(law: str) -> None:
+    table = synthetic.reseeded(getattr(synthetic, law))
+    cells = law_fits.losses(table)
+    found = bend(table, {name: law_fits.laws(cells, [name])[name] for name in LAWS})
+    said = reading.bend(found)
+    assert ("No bend" in said) == (law == "product")
+    assert said.count("seeds alone") == 4
+    shown = reading.bends(found).set_index("law")
+    assert shown.loc["product law with head start", "bent by"].startswith("D0 = ")
+    assert "(fixed)" in shown.loc["product law capped at chance", "bent by"]
+    ranges = reading.ranges(find_regime(local_slopes(table)).as_dict())
+    assert "asked: 4 models" in ranges
+    assert "of 6 sizes or more" in ranges
+
+
+def test_a_grid_without_laws_has_a_bend_of_its_own_words() -> None:
+    table = synthetic.grid_table(synthetic.product, synthetic.MICRO, (160, 320))
+    found = bend(table.assign(state="diverged"), {})
+    assert "too small" in reading.bend(found)
+    assert reading.bends(found).empty
 
 
 def test_fall_is_that_of_the_law() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,17 @@ from numpy.typing import NDArray
 
 from repro import params
 from repro.data.dataset import Dataset, find_dataset_file, load_dataset_params, prepare
-from repro.experiments import grid
+from repro.experiments import effort, grid
+from repro.experiments.budget import Budget, budget, distinct
+from repro.experiments.estimate import Estimator
 from repro.experiments.profile import MEANINGLESS, Profile
 from repro.experiments.runs import Runs, Trained
 from repro.params import UserError
 from repro.places import ROOT, home
 from repro.provenance import surroundings
 from repro.store import Store, digest, write_json
-from repro.work import local
+from repro.work import local, pace
+from repro.work.progress import clock
 
 
 class Study:
@@ -50,11 +54,15 @@ class Study:
         lines = [
             f"study {self.name}: {profile.description}",
             f"  models {', '.join(grid_.models)}; D {', '.join(f'{d:,}' for d in grid_.sizes)} pairs; "
-            f"{len(grid_.seeds)} seed{'s' if len(grid_.seeds) > 1 else ''} (root {profile.seed})",
+            f"{grid_.seeding()} (root {profile.seed})",
             f"  batches of {profile.train.batch_pairs} pairs, "
             f"{profile.train.negatives.count} negatives, {profile.texts.query_tokens}/"
             f"{profile.texts.passage_tokens} tokens, {profile.encoder.scoring} score",
         ]  # fmt: skip
+        departures = self.dataset_params.source.departures()
+        if departures:
+            lines.append(f"  NOTE: {self.dataset_params.name} is read from {', '.join(departures)}:")
+            lines.append("  its digest is recorded, not checked; its numbers compare with no other's")
         return "\n".join([*lines, f"  {MEANINGLESS}"] if profile.meaningless else lines)
 
     @functools.cached_property
@@ -65,7 +73,45 @@ class Study:
     @functools.cached_property
     def runs(self) -> Runs:
         """The runs that the profile asks for."""
-        return Runs(self.profile, self.dataset, self.store)
+        return Runs(self.profile, self.dataset, self.store, self.estimator())
+
+    def estimator(self) -> Estimator:
+        """What estimates rest on: runs in the store, else a record of `repro tune`; the pace."""
+        known = effort.finished(self.store)
+        if not known and (record := self.tuned()):
+            known = effort.tuned(record)
+        return Estimator(known, pace.load(self.pace_file))
+
+    def tuned(self) -> dict[str, Any] | None:
+        """The record of `repro tune` on this study: of this build, else the published one."""
+        for path in (self.build / "tuned.json", ROOT / "params" / "tuned" / f"{self.name}.json"):
+            if path.is_file():
+                record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+                return record
+        return None
+
+    @property
+    def pace_file(self) -> Path:
+        """Where `repro check --calibrate` keeps how fast this machine is."""
+        return pace.place(home() / "build" / "pace", self.profile.execute)
+
+    def calibrate(self) -> None:
+        """Measure how fast this machine is on each model of the profile."""
+        first: dict[str, Trained] = {}
+        for run in self.planned():
+            first.setdefault(run.train.inputs["weights"], run)
+        measured = [(run.train, self.runs.searched()) for run in first.values()]
+        pace.calibrate(self.store, measured, self.profile.execute, self.pace_file, pace.SECONDS)
+        del self.runs  # made again, with the new pace
+
+    def experiments(self) -> dict[str, list[Trained]]:
+        """The runs of each experiment, shared ones in each."""
+        return {"grid": grid.runs(self.runs)}
+
+    def budget(self) -> Budget:
+        """What is still to run and what that costs, by experiment."""
+        self.planned()
+        return budget(self.runs, self.experiments(), local.workers(self.profile.execute))
 
     def planned(self) -> list[Trained]:
         """Every training run of the study, each once; refused where a model or the data lack."""
@@ -92,14 +138,23 @@ class Study:
                 where=params.read(self.profile_file).place(("train", "negatives", "count")),
                 remedy=f"use {pool:,} or less",
             )
-        return grid.runs(runs)
+        return distinct(self.experiments())
 
     def sweep(self) -> dict[str, str]:
         """Make what is missing; returns label -> reason of the runs that failed."""
-        planned = self.planned()
-        tasks = [task for run in planned for task in (run.train, run.ranking)]
+        tasks = [task for run in self.planned() for task in run.tasks]
         self._swept = True
-        return local.run(self.store, tasks, self.profile.execute, title=self.name)
+        expected, began = self.budget(), time.monotonic()
+        failed = local.run(self.store, tasks, self.profile.execute, title=self.name)
+        if expected.total.flop > 0 and not failed:
+            took = time.monotonic() - began
+            print(
+                f"{self.name}: estimated {clock(expected.wall_seconds)}, took {clock(took)} "
+                f"({took / expected.wall_seconds - 1:+.0%}; {expected.source})"
+            )
+            self.build.mkdir(parents=True, exist_ok=True)
+            write_json(self.build / "sweep.json", {**expected.as_dict(), "took_seconds": took})
+        return failed
 
     def grid(self) -> pd.DataFrame:
         """The grid table, one row a finished run; makes the cells that are missing, once."""

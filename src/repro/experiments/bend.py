@@ -38,15 +38,18 @@ def bend(table: pd.DataFrame, laws: Mapping[str, Any], n: str = "n_encoder") -> 
     their intervals reach zero), head start, chance or floor (that law misses the left-out sizes by a
     quarter less than the plain law, and by the least), open (two such laws within a quarter of each
     other), unexplained (bent, but no law says it better than the plain one), or unknown (not
-    determined).  `laws`: a row each with parameters, ci95, residual, errors, slopes (mean of models, a step in D each), inside (how many of
-    them lie in the measured mean's 95 % interval) and beyond_noise (p of an F test that the law leaves
-    no more than seeds do; None without seeds).
+    determined).  `laws`: a row each with parameters, ci95, residual, errors, slopes (mean of models, a
+    step in D each), inside (how many of them lie in the measured mean's 95 % interval) and
+    beyond_noise (p of an F test that the law leaves no more than seeds do; None without seeds).
     """
     measured = local_slopes(table, n)
+    nothing: dict[str, Any] = {"kind": "unknown", "measured": [], "laws": []}
+    if measured.empty:  # a single size
+        return nothing
     try:
         cells = law_fits.losses(table, n)
     except UserError:
-        return {"kind": "unknown", "measured": [], "laws": []}
+        return nothing
     rows = [_row(name, laws[name], table, cells, measured, n) for name in LAWS if laws.get(name)]
     shown = measured[["d_low", "d_high", "slope", "low", "high"]].astype(object)
     return {

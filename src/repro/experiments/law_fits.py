@@ -47,12 +47,12 @@ def losses(table: pd.DataFrame, n: str = "n_encoder", sizes: Sequence[int] = ())
     return replace(runs.means(), weights=None)
 
 
-def laws(table: Table) -> dict[str, dict[str, Any]]:
+def laws(table: Table, forms: Sequence[str] = FORMS) -> dict[str, dict[str, Any]]:
     """Form -> params, ci95, aicc, r2_log, loo_model_mre, loo_size_mre, corner_mre, ... (plain data).
 
     A figure that this grid does not determine is None; `note` says why.
     """
-    return {name: _law(name, table) for name in FORMS}
+    return {name: _law(name, table) for name in forms}
 
 
 def exponents_by_count(table: pd.DataFrame, sizes: Sequence[int] = ()) -> list[dict[str, Any]]:

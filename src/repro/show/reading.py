@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from repro.show.page import percent
+from repro.show.page import cell, percent
 
 STATES = {
     "turned": "turned (the minimum is passed)",
@@ -24,17 +24,43 @@ def states(table: pd.DataFrame) -> str:
     return f"Of {len(table)} runs: {'; '.join(found)}."
 
 
-def seed_noise(table: pd.DataFrame) -> str:
-    """The spread of MAEL between seeds of one cell, or that it is not known."""
-    spread = table.groupby(["model", "d"])["mael"].agg(["std", "mean", "count"])
-    again = spread[spread["count"] > 1]
-    if again.empty:
+def seed_noise(noise: Any) -> str:
+    """The pooled noise of the seeds (an `experiments.replicates.SeedNoise`), or that it is not known."""
+    if noise is None:
         return (
             "Every cell was run with one seed, so the noise of seeds is **not known** from this study; "
             "the bars in the figures hold the sampling of evaluation pairs only."
         )
-    share = float((again["std"] / again["mean"]).mean())
-    return f"Between seeds of one cell MAEL varies by {100 * share:.1f} % (sd, mean of {len(again)} cells)."
+    low, high = noise.ci95
+    return (
+        f"Pooled sd between seeds of one cell: **{noise.sd:.3f} nats** [{low:.3f}, {high:.3f}], "
+        f"{100 * noise.relative:.1f} % of MAEL ({noise.df} degrees of freedom, {noise.cells} cells). A seed "
+        "changes the order of batches, the negatives and dropout, not which pairs are drawn."
+    )
+
+
+def soundness(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """What was asked of the grid beforehand, what was found, and where it is not so."""
+    said = {True: "● yes", False: "○ no", None: "◌ not known"}
+    return pd.DataFrame(
+        {
+            "": said[row["met"]],
+            "asked of the grid": row["check"],
+            "limit": row["asked"],
+            "found": row["found"],
+        }
+        for row in rows
+    )
+
+
+def weak_steps(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Where a check of `soundness` on the steps or the runs is not met, by name."""
+    lacking = [row for row in rows if row["met"] is False and row["where"]]
+    if not lacking:
+        return "Nothing that could be checked falls short."
+    return "Where it is not so:\n\n" + "\n".join(
+        f"- *{row['check']}* ({row['found']}): {row['where']}." for row in lacking
+    )
 
 
 def fall(table: pd.DataFrame) -> str:
@@ -54,6 +80,76 @@ def regime(found: Mapping[str, Any]) -> str:
     """Where the loss is a power law in D, or that it is none, as a sentence."""
     reason = str(found["reason"])
     return f"{reason[:1].upper()}{reason[1:]}."
+
+
+def ranges(found: Mapping[str, Any]) -> str:
+    """Over how many sizes the slopes agree inside each model, and inside how many over enough."""
+    said = [
+        f"{model} {len(sizes)} ({sizes[0]:,} to {sizes[-1]:,})" if sizes else f"{model} none"
+        for model, sizes in found["ranges"].items()
+    ]
+    return (
+        f"Model by model, the longest range whose local slopes agree within a factor of two: "
+        f"{'; '.join(said)}. So {found['agreeing']} of {len(said)} models have {found['least_sizes']} of "
+        f"{len(found['all_sizes'])} sizes or more (asked: {found['least_models']} models)."
+    )
+
+
+BENDS = {
+    "straight": "**No bend is seen**: the intervals of D0 and of a floor reach zero; one slope describes D.",
+    "head start": "**A head start describes the bend**: worth D0 pairs, it makes the slopes grow with D.",
+    "chance": "**The ceiling of chance describes the bend**: few pairs leave the loss near it.",
+    "floor": "**A floor describes the bend**: the slopes shrink with D.",
+    "open": "**There is a bend**, and more than one of these laws describes it about as well.",
+    "unexplained": "**D0 or a floor is above zero**, but no bent law predicts left-out sizes much better.",
+    "unknown": "This grid is too small to tell a bend.",
+}
+
+
+def bend(found: Mapping[str, Any]) -> str:
+    """What bends the lines in D, how well each law says it, and whether seeds could explain the rest."""
+    said = [BENDS[found["kind"]]]
+    for law in found["laws"]:
+        if not law["slopes"] or law["loo_size_mre"] is None:
+            continue
+        text = (
+            f"{law['title']}: a left-out size is missed by {100 * law['loo_size_mre']:.1f} %, "
+            f"{law['inside']} of {len(law['slopes'])} slopes in the measured interval"
+        )
+        if law["beyond_noise"] is not None:
+            p = law["beyond_noise"]
+            text += f"; if seeds alone made what it leaves, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
+        said.append(f"- {text}")
+    return "\n".join([said[0], "", *said[1:]])
+
+
+def bends(found: Mapping[str, Any]) -> pd.DataFrame:
+    """The laws that bend in D, fitted to all sizes: parameters with intervals, errors, slopes."""
+    rows = []
+    for law in found["laws"]:
+        row = {"law": law["title"], "formula": f"`{law['formula']}`"}
+        for name in ("alpha", "beta"):
+            row[name] = _with_ends(law, name)
+        row["bent by"] = next(
+            (
+                f"{name} = {_with_ends(law, name)}"
+                for name in ("D0", "L0", "E")
+                if name in (law["params"] or {})
+            ),
+            "–",
+        )
+        row |= {
+            "residual %": _hundred(law["residual"]),
+            "size out %": _hundred(law["loo_size_mre"]),
+        }
+        row |= {
+            "model out %": _hundred(law["loo_model_mre"]),
+            "corner %": _hundred(law["corner_mre"]),
+        }
+        known = [slope for slope in law["slopes"] if slope is not None]
+        row["slopes in D"] = f"{known[0]:.3f} to {known[-1]:.3f}" if known else None
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def hold_outs(laws: Mapping[str, Mapping[str, Any]]) -> str:
@@ -125,6 +221,11 @@ def depth(rows: Sequence[Mapping[str, Any]]) -> str:
         interval = f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
         said.append(f"{row['models'][0]} to {row['models'][1]} {row['slope']:.3f}{interval}")
     return f"Exponent in N from depth alone, at one width: {'; '.join(said)} (t over data sizes)."
+
+
+def _with_ends(law: Mapping[str, Any], name: str) -> str:
+    value, ends = (law["params"] or {}).get(name), (law["ci95"] or {}).get(name)
+    return cell(value) + (f" {cell(list(ends))}" if ends else " (fixed)" if name == "L0" else "")
 
 
 def _hundred(share: float | None) -> str | None:

@@ -29,6 +29,7 @@ def heat_map(table: pd.DataFrame, n: str = "n_encoder") -> Drawing:
     models = by_size(table, n)[::-1]
     mean = table.pivot_table(index="model", columns="d", values="mael").loc[models]
     states = table.groupby(["model", "d"])["state"].agg(lambda s: max(s, key=list(MARKS).index))
+    spread = table.groupby(["model", "d"])["mael"].std()
     notes = mean.copy().astype(object)
     for model in mean.index:
         for d in mean.columns:
@@ -36,6 +37,8 @@ def heat_map(table: pd.DataFrame, n: str = "n_encoder") -> Drawing:
             notes.loc[model, d] = (
                 f"{mean.loc[model, d]:.2f}{mark}" if mean.loc[model, d] > 0 else ""
             )
+            if spread.get((model, d), 0) > 0:
+                notes.loc[model, d] += f"\n± {spread[model, d]:.3f}"
     figure, axes = style.panels(height=0.9 + 0.55 * len(models))
     sns.heatmap(
         mean, annot=notes, fmt="", cmap="viridis_r", ax=axes, linewidths=1.5,
@@ -60,39 +63,40 @@ def curves(readings: pd.DataFrame, table: pd.DataFrame, n: str = "n_encoder") ->
     """Validation loss over lr-steps, a panel a model, a line a data size; minima marked."""
     models, sizes = by_size(table, n), sorted(table["d"].unique())
     colours = dict(zip(sizes, style.ordered(len(sizes), "plasma"), strict=True))
-    figure, axes = style.panels(1, len(models), height=3.6, sharex=True, sharey=True)
+    columns = min(3, len(models))
+    rows = -(-len(models) // columns)
+    figure, axes = style.panels(rows, columns, height=0.8 + 2.6 * rows, sharex=True, sharey=True)
+    panels = np.ravel(axes)
     steps = readings[readings["lr_steps"] > 0]
-    for k, (panel, model) in enumerate(zip(np.ravel(axes), models, strict=True)):
-        ends = []
+    for k, (panel, model) in enumerate(zip(panels, models, strict=False)):
         for (d, _), line in steps[steps["model"] == model].groupby(["d", "seed"]):
-            panel.plot(line["lr_steps"], line["loss"], color=colours[d], linewidth=1.3)
+            panel.plot(line["lr_steps"], line["loss"], color=colours[d], linewidth=1.2)
             best = line.nsmallest(1, "loss").iloc[0]
             panel.plot(
                 best["lr_steps"], best["loss"], "o", color=colours[d], markeredgecolor="white"
             )
-            ends.append((best["lr_steps"], best["loss"], f"{d:,}", colours[d]))
         start = table.loc[table["model"] == model, "zero_shot"].mean()
         panel.axhline(start, color=style.FAINT, linestyle=":", linewidth=1.2)
         panel.set_title(model)
-        for x, y, text, colour in {end[2]: end for end in ends}.values():
-            note = panel.annotate(
-                text, (x, y), (0, -6), textcoords="offset points", ha="center", va="top",
-                color=style.darker(colour), fontsize=8,
-            )  # fmt: skip
-            note.set_path_effects([effects.withStroke(linewidth=2.5, foreground="white")])
         if k == 0:
-            panel.set_ylabel("validation loss (nats)")
             before = panel.annotate(
                 "before training", (0.97, start), (0, 3), xycoords=("axes fraction", "data"),
                 textcoords="offset points", ha="right", fontsize=8, color=style.FAINT,
             )  # fmt: skip
             before.set_path_effects([effects.withStroke(linewidth=2.5, foreground="white")])
+    for panel in panels[len(models) :]:
+        panel.set_axis_off()
+    for panel in panels[max(0, len(models) - columns) : len(models)]:
+        panel.tick_params(labelbottom=True)  # also above a panel that is left empty
+    handles = [_dot(colours[d], "o", f"{d:,}") for d in sizes]
+    figure.legend(handles=handles, loc="outside right upper", title="D, pairs", fontsize=8.5)
+    figure.supylabel("validation loss (nats)", fontsize=10)
     low, high = table["mael"].min(), max(table["zero_shot"].max(), table["mael"].max())
-    for panel in np.ravel(axes):
-        style.log_ticks(panel.xaxis, steps["lr_steps"].min(), steps["lr_steps"].max(), "")
-    np.ravel(axes)[0].set_ylim(low - 0.16 * (high - low), high + 0.15 * (high - low))
+    for panel in panels:
+        _few_ticks(panel.xaxis, float(steps["lr_steps"].min()), float(steps["lr_steps"].max()))
+    panels[0].set_ylim(low - 0.16 * (high - low), high + 0.15 * (high - low))
     figure.supxlabel("lr-steps (sum of learning rates over the reference rate)", fontsize=10)
-    figure.suptitle(f"Curves of {len(table)} runs; dots: minima (MAEL), labelled with D", **_SUPER)
+    figure.suptitle(f"Curves of {len(table)} runs; dots: minima (MAEL)", **SUPER)
     states = ", ".join(f"{v} {k}" for k, v in table["state"].value_counts().items())
     alt = (
         f"Validation loss over lr-steps for {len(models)} models, one line for each of {len(sizes)} data "
@@ -106,6 +110,8 @@ def curves(readings: pd.DataFrame, table: pd.DataFrame, n: str = "n_encoder") ->
 @style.drawn
 def metrics(table: pd.DataFrame, against: str = "mael", n: str = "n_encoder") -> Drawing:
     """Each ranking metric against a loss: a colour a model, a marker a data size, line and 95 % band.
+
+    table: one row a cell, means over its seeds (`experiments.replicates.cell_means`).
 
     against: mael (of the validation pairs) or test_entropy (of the pairs that are ranked).
     """
@@ -127,14 +133,14 @@ def metrics(table: pd.DataFrame, against: str = "mael", n: str = "n_encoder") ->
     handles += [_dot(style.FAINT, markers[d], f"D = {d:,}") for d in sizes]
     figure.legend(handles=handles, loc="outside right upper", fontsize=8.5)
     figure.suptitle(
-        f"Ranking on the test pairs against {LOSSES[against]}, {len(table)} runs", **_SUPER
+        f"Ranking on the test pairs against {LOSSES[against]}, {len(table)} cells", **SUPER
     )
     said = ", ".join(f"{title} {r:.3f}" for title, r in rs.items())
     alt = (
-        f"Four panels: ranking metrics of {len(table)} runs against {LOSSES[against]}, with a straight "
+        f"Four panels: ranking metrics of {len(table)} cells against {LOSSES[against]}, with a straight "
         f"line and its 95 % band. Pearson correlations: {said}."
     )
-    columns = ["model", "d", "seed", against, *METRICS]
+    columns = ["model", "d", against, *METRICS]
     return Drawing(
         figure=figure,
         name=f"metrics_against_{against}",
@@ -143,7 +149,7 @@ def metrics(table: pd.DataFrame, against: str = "mael", n: str = "n_encoder") ->
     )
 
 
-_SUPER: dict[str, Any] = {"x": 0.01, "ha": "left", "fontsize": 10.5, "fontweight": "bold"}
+SUPER: dict[str, Any] = {"x": 0.01, "ha": "left", "fontsize": 10.5, "fontweight": "bold"}
 
 
 def _line(panel: Any, x: np.ndarray, y: np.ndarray) -> float:
@@ -169,10 +175,20 @@ def _dot(colour: str, marker: str, label: str) -> Any:
     return Line2D([], [], color=colour, marker=marker, linestyle="", label=label, markersize=6)
 
 
+def _few_ticks(axis: Any, low: float, high: float) -> None:
+    """Powers of ten on the logarithmic axis of a narrow panel; finer ones where there are not two."""
+    exponents = np.arange(np.ceil(np.log10(low)), np.floor(np.log10(high)) + 1)
+    if len(exponents) > 1:
+        style.log_axis(axis, (10.0**exponents).tolist(), "")
+    else:
+        style.log_ticks(axis, low, high, "")
+
+
 def _title(table: pd.DataFrame) -> str:
-    seeds = table["seed"].nunique()
-    said = f"MAEL of {len(table)} runs" + (
-        f", mean of {seeds} seeds" if seeds > 1 else ", one seed"
+    cells = len(table[["model", "d"]].drop_duplicates())
+    several = int((table.groupby(["model", "d"]).size() > 1).sum())
+    said = f"MAEL of {cells} cells" + (
+        f"; {several} of them the mean of several seeds ± sd" if several else ", one seed each"
     )
     marks = {"plateau": "~ plateau", "censored": "≤ still falling", "diverged": "✗ diverged"}
     found = [text for state, text in marks.items() if (table["state"] == state).any()]

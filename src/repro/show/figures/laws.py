@@ -55,7 +55,7 @@ def forms(laws: Mapping[str, Mapping[str, Any]]) -> Drawing:
     cells = next(iter(known.values()))["n"] if known else 0
     best = known[order[0]].get("title", order[0]) if order else "none"
     alt = (
-        f"Dots: mean relative error of {len(order)} laws on cells of a grid of {cells} runs that they did "
+        f"Dots: mean relative error of {len(order)} laws on those of {cells} cells of a grid that they did "
         f"not see. Smallest worst error: the {best}, {100 * _worst(known[order[0]]):.1f} %."
         if order
         else "No law could be fitted."
@@ -145,9 +145,9 @@ def learning_curve(rows: Sequence[Mapping[str, Any]]) -> Drawing:
     axes.set_ylim(0, max(12.0, 110 * float(frame["worst"].max()) if len(frame) else 12.0))
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set(
-        xlabel="runs fitted, cheapest first (above each point: share of the grid's N x D)",
+        xlabel="cells fitted, cheapest first (above each point: share of the grid's N x D)",
         ylabel="error on the corner (%)",
-        title="A few small runs: product law against the largest corner (dotted: the 10 % asked)",
+        title="A few small cells: product law against the largest corner (dotted: the 10 % asked)",
     )
     said = (
         f"{100 * frame['mean'].iloc[0]:.1f} % after {frame['runs'].iloc[0]} runs, "
@@ -181,11 +181,14 @@ def _along(axis: str, table: pd.DataFrame, fitted: Fit, n: str) -> Drawing:
         fill = [colour if pair in fitted_sizes else "white" for pair in pairs]
         top.scatter(x, y, s=32, c=fill, edgecolors=colour, zorder=3)
         off = 100 * (y / fitted.predict(sizes, pairs) - 1)
-        below.plot(x, off, "o-", color=colour, linewidth=0.8)
+        mean = pd.Series(off).groupby(x).mean()  # over the seeds of a cell
+        below.plot(x, off, "o", color=colour, markersize=3.5)
+        below.plot(mean.index, mean, color=colour, linewidth=0.8)
         residual += off.tolist()
         name = str(line) if axis == "d" else f"{line:,}"
         ends.append((grid[-1], float(fitted.predict(*at)[-1]), name, colour))
-    hollow = " (hollow: not)" if len(fitted.table) < len(used) else ""
+    cells = len(used[[n, "d"]].drop_duplicates())
+    hollow = " (hollow: not)" if len(fitted.table) < cells else ""
     label = "D, labelled pairs" if axis == "d" else f"N, parameters ({n.removeprefix('n_')})"
     style.log_ticks(top.yaxis, used["mael"].min() * 0.9, used["mael"].max() * 1.1, "MAEL (nats)")
     top.set_ylim(used["mael"].min() * 0.88, used["mael"].max() * 1.12)
@@ -199,7 +202,7 @@ def _along(axis: str, table: pd.DataFrame, fitted: Fit, n: str) -> Drawing:
     below.yaxis.set_major_locator(MaxNLocator(4))
     exponents_ = ", ".join(f"{k} = {v:.3g}" for k, v in fitted.parameters.items())
     top.set_title(
-        f"{fitted.form.title}  ${fitted.form.latex}$,  {len(fitted.table)} of {len(used)} runs fitted{hollow}"
+        f"{fitted.form.title}  ${fitted.form.latex}$,  {len(fitted.table)} of {cells} cells fitted{hollow}"
     )
     alt = (
         f"MAEL against {label} on logarithmic axes with the {fitted.form.title} ({exponents_}) drawn "
