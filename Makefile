@@ -10,7 +10,7 @@ REPRO = py="$$($(PYTHON) bootstrap.py)" && "$$py" -m repro.app.cli
 RUN   = py="$$($(PYTHON) bootstrap.py)" && "$$py" -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce check publish test lint clean
+.PHONY: help setup reproduce check publish test lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +33,9 @@ test:  ## the tests, without the slow ones   [ARGS="-m slow"]
 lint:  ## format, lint, types, stripped notebooks
 	@$(RUN) ruff format --check . && $(RUN) ruff check . && $(RUN) mypy && \
 	$(RUN) nbstripout --verify notebooks/*.ipynb
+
+bench:  ## speed beside sentence-transformers; half an hour of an idle machine   [ARGS=--quick]
+	@py="$$($(PYTHON) bootstrap.py)" && "$$py" benchmarks/bench.py $(ARGS)
 
 clean:  ## remove build/ and caches; never runs/
 	@rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

@@ -1,0 +1,44 @@
+"""Every speed that is asked of training, encoding, evaluation and workers, beside its peer.
+
+    make bench [ARGS=--quick]      (an idle machine; about half an hour)
+
+Installs the peer into build/peer if it is not there, then runs each script in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import peer
+
+SCRIPTS = [
+    ["train.py", "--threads", "1"],
+    ["train.py", "--threads", "2"],
+    ["encode.py"],
+    ["evaluate.py"],
+    ["workers.py"],
+]
+
+
+def main() -> None:
+    """Run all; the exit code says whether all of them ended well (not whether figures were met)."""
+    peer.install()
+    folder = Path(__file__).parent
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    environment.pop("RAYON_NUM_THREADS", None)
+    failed = [
+        " ".join(script)
+        for script in SCRIPTS
+        if subprocess.run(
+            [sys.executable, str(folder / script[0]), *script[1:], *sys.argv[1:]], env=environment
+        ).returncode
+    ]
+    if failed:
+        sys.exit(f"benchmarks: failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
