@@ -48,7 +48,7 @@ def test_an_encoder_that_is_not_a_number_has_no_metrics(
     makers: Makers, cell: Trained, tmp_path: Path
 ) -> None:
     spec = RunSpec.model_validate(cell.train.spec)
-    encoder, texts, dataset = makers._parts(spec, cell.train.inputs)
+    encoder, texts, dataset = makers.parts(spec, cell.train.inputs)
     with torch.no_grad():
         encoder.projection.weight.fill_(float("nan"))
     ranking.run(RankingSpec.model_validate(cell.ranking.spec), encoder, texts, dataset, tmp_path)

@@ -131,7 +131,7 @@ def test_not_a_number_ends_the_run_as_diverged(
 def test_weight_decay_touches_matrices_only(makers: Makers, cell: Trained) -> None:
     train = {**cell.train.spec["train"], "weight_decay": 0.5}
     spec = loop.RunSpec.model_validate({**cell.train.spec, "train": train})
-    encoder, _, _ = makers._parts(spec, cell.train.inputs)
+    encoder, _, _ = makers.parts(spec, cell.train.inputs)
     decayed, kept = loop.optimizer(encoder, spec).param_groups
     assert decayed["weight_decay"] == 0.5
     assert kept["weight_decay"] == 0.0

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from repro.experiments.tuning import Tuning
 
-NAME = "tuned.json"
-
 
 def add_parser(subparsers: Any) -> None:
     """Declare the command."""
@@ -55,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     asked = TuneParams(
         tuple(args.models), args.all, tuple(args.rates), tuple(args.pairs), args.seeds
     )
-    tuning = Tuning(study.profile, study.dataset, study.store, asked)
+    tuning = Tuning(study.profile, study.dataset, study.store, asked, study.estimator())
     print(
         f"tuning {', '.join(tuning.models)} of {study.name}, D "
         f"{', '.join(f'{d:,}' for d in tuning.sizes)}, on the tuning split alone "
@@ -65,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     record = {"study": study.name, **tuning.record()}
     print(as_text(tuning, record))
     study.build.mkdir(parents=True, exist_ok=True)
-    for path in filter(None, [study.build / NAME, args.json]):
+    for path in filter(None, [study.build / "tuned.json", args.json]):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, record)
         print(f"record: {path}")

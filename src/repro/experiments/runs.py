@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from repro.data.dataset import Dataset
+from repro.experiments.effort import Effort
+from repro.experiments.estimate import Estimator
 from repro.experiments.profile import Profile
+from repro.measure.evaluate import reading_flop
 from repro.measure.ranking import RankingSpec
 from repro.model import pretrained
 from repro.model.encoder import Size, size
 from repro.model.texts import Texts
 from repro.store import Store
-from repro.train.curve import readings
 from repro.train.loop import RunSpec
 from repro.work.queue import Task
 
@@ -35,12 +37,24 @@ class Trained:
     train: Task
     ranking: Task
 
+    @property
+    def tasks(self) -> tuple[Task, Task]:
+        """What is to be made, in order."""
+        return self.train, self.ranking
+
 
 class Runs:
     """The runs of one profile on one dataset, over one store."""
 
-    def __init__(self, profile: Profile, dataset: Dataset, store: Store) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        dataset: Dataset,
+        store: Store,
+        estimator: Estimator | None = None,
+    ) -> None:
         self.profile, self.dataset, self.store = profile, dataset, store
+        self.estimator = estimator or Estimator()
 
     def trained(self, model: str, *, pairs: int, seed: int = 0) -> Trained:
         """The run of `model` on `pairs` pairs; `seed` is added to the profile's run seed."""
@@ -50,13 +64,15 @@ class Runs:
         ranking = RankingSpec(
             run=key, test=self.dataset.evaluation("test").digest, params=self.profile.ranking
         )
+        flop = self._flop_of_ranking(weights)
         measured = Task(
             "measure",
             ranking.model_dump(mode="json"),
             f"ranking of {train.label}",
-            self._flop_of_ranking(weights),
+            flop,
             {**train.inputs, "run": train.spec},
             after=("train", key),
+            seconds=self.estimator.ranking(spec, self.effort(spec, weights), flop),
         )
         return Trained(model, pairs, spec.seed, spec, train, measured)
 
@@ -83,8 +99,11 @@ class Runs:
         if self.dataset.view:
             inputs["view"] = self.dataset.view
         label = f"{model} D={pairs:,} seed {spec.seed}" + (f" lr {lr:.3g}" if lr else "")
-        flop = self._flop(spec, weights)
-        return spec, Task("train", spec.model_dump(mode="json"), label, flop, inputs)
+        work = self.effort(spec, weights)
+        seconds = self.estimator.training(spec, work)
+        return spec, Task(
+            "train", spec.model_dump(mode="json"), label, work.flop, inputs, seconds=seconds
+        )
 
     @functools.lru_cache(maxsize=256)  # noqa: B019 (one object a study)
     def source(self, weights: str) -> pretrained.Pretrained:
@@ -150,25 +169,36 @@ class Runs:
     def _folder(self, task: Task) -> Path | None:
         return self.store.find(task.kind, self.store.key(task.kind, task.spec))
 
-    def _flop(self, spec: RunSpec, weights: str) -> float:
-        """A guess at the FLOPs of a run: its steps, and the readings of its curve."""
+    def effort(self, spec: RunSpec, weights: str) -> Effort:
+        """The work of a training run, as far as it can be told before."""
         train, texts, model = spec.train, self._texts(weights), self.size(weights)
         queries = texts.query_lengths(np.arange(len(self.dataset.collection.queries)))
         passages = self._passage_lengths(weights)
         n_passages = train.batch_pairs + train.negatives.count
         a_step = train.batch_pairs * model.train_flop(queries) / len(queries)
         a_step += n_passages * model.train_flop(passages) / len(passages)
-        validation = self.dataset.evaluation("validation")
-        a_reading = model.encode_flop(texts.query_lengths(validation.queries))
-        a_reading += model.encode_flop(texts.passage_lengths(validation.passages))
-        steps = expected_steps(spec)
-        lr_steps = np.arange(1.0, max(int(steps), 1) + 1) * (spec.lr / spec.lr_reference)
-        return float(steps * a_step + len(readings(lr_steps, spec.curve)) * a_reading)
+        a_reading = reading_flop(model, texts, self.dataset.evaluation("validation"))
+        return self.estimator.effort(spec, a_step, a_reading)
+
+    def reading_share(self, run: Trained) -> float:
+        """The share of the readings in the seconds of a run."""
+        work = self.effort(run.spec, run.train.inputs["weights"])
+        steps = replace(work, readings=0)
+        return 1 - self.estimator.training(run.spec, steps) / self.estimator.training(
+            run.spec, work
+        )
 
     def _flop_of_ranking(self, weights: str) -> float:
-        lengths, wanted = self._passage_lengths(weights), self.profile.ranking.passages
-        share = 1.0 if wanted == "all" else min(1.0, wanted / len(lengths))
-        return share * self.size(weights).encode_flop(lengths)
+        """FLOPs of encoding the searched passages and the test set."""
+        model, lengths = self.size(weights), self._passage_lengths(weights)
+        share = self.searched() / len(lengths)
+        test = reading_flop(model, self._texts(weights), self.dataset.evaluation("test"))
+        return share * model.encode_flop(lengths) + test
+
+    def searched(self) -> int:
+        """How many passages a ranking searches."""
+        wanted, there = self.profile.ranking.passages, len(self.dataset.collection.passages)
+        return there if wanted == "all" else min(wanted, there)
 
     def _passage_lengths(self, weights: str) -> NDArray[np.int64]:
         n_passages = len(self.dataset.collection.passages)
@@ -178,14 +208,3 @@ class Runs:
         source = self.source(weights)
         table = self.dataset.tokens(self.store, source.tokenizer, source.tokenizer_digest)
         return Texts(table, source, self.profile.texts)
-
-
-# Passes over the pairs at which the minimum came in the first grid of micro-encoders: 1.2 to 3.4,
-# with no trend in N, D or rate (docs/LOG.md, 2026-11-29).
-PASSES = 2.5
-
-
-def expected_steps(spec: RunSpec) -> float:
-    """A guess at the steps of a run, for order and time left: to the minimum and 1.7 times past it."""
-    passes = max(spec.curve.least_passes, 1.7 * PASSES)
-    return float(min(spec.curve.max_steps, passes * spec.pairs / spec.train.batch_pairs))

@@ -11,7 +11,8 @@ import pandas as pd
 
 from repro.data.dataset import Dataset
 from repro.data.tuning import tuning_view
-from repro.experiments import lr_choice
+from repro.experiments import effort, lr_choice
+from repro.experiments.estimate import Estimator
 from repro.experiments.lr_choice import Choice, Ladder
 from repro.experiments.profile import Profile
 from repro.experiments.runs import Runs
@@ -42,12 +43,17 @@ class Tuning:
     """The ladders of one profile on the tuning split of one dataset, over one store."""
 
     def __init__(
-        self, profile: Profile, dataset: Dataset, store: Store, asked: TuneParams | None = None
+        self,
+        profile: Profile,
+        dataset: Dataset,
+        store: Store,
+        asked: TuneParams | None = None,
+        estimator: Estimator | None = None,
     ) -> None:
         asked = asked or TuneParams()
         self.profile, self.store = profile, store
         self.view = tuning_view(dataset)
-        self.runs = Runs(profile, self.view, store)
+        self.runs = Runs(profile, self.view, store, estimator)
         self.family = self._family()
         self.models = self._models(asked)
         self.sizes = self._sizes(asked.pairs)
@@ -107,6 +113,10 @@ class Tuning:
             "sizes": list(self.sizes),
             "evaluated": len(self.view.evaluation("validation").pairs),
             "digests": self.view.digests,
+            "weights": {
+                name: self.runs.source(self.profile.models[name].weights).digest
+                for name in self.models
+            },
             "train": self.profile.train.model_dump(mode="json"),
             "chosen": {name: choice.as_dict() for name, choice in choices.items()},
             "predicted": predicted,
@@ -149,9 +159,10 @@ class Tuning:
         summary = self.runs.summary(task)
         if summary is None:
             return None
+        spent = effort.spent_steps(summary) if summary.get("flop") else None
         own = {"model": model, "rate": rate, "pairs": pairs, "seed": seed}
         kept = {name: summary.get(name) for name in ("mael", "zero_shot", "steps", "state")}
-        return {**own, **kept, "spent": spent(summary), "run": self.store.key("train", task.spec)}
+        return {**own, **kept, "spent": spent, "run": self.store.key("train", task.spec)}
 
     def _family(self) -> list[str]:
         """The models of the grid, smallest first."""
@@ -203,10 +214,3 @@ class Tuning:
     @staticmethod
     def _around(lr: float, below: float) -> tuple[float, ...]:
         return tuple(lr * factor for factor in AROUND if lr * factor < below)
-
-
-def spent(summary: dict[str, Any]) -> float | None:
-    """The steps that a finished run took in all, from its summary."""
-    if not summary.get("flop"):
-        return None
-    return float(summary["steps"] * summary["flop_spent"] / summary["flop"])

@@ -45,7 +45,7 @@ def run(store: Store, tasks: list[Task], params: ExecuteParams, *, title: str) -
     sweep = Sweep(store, tasks, uuid.uuid4().hex[:8])
     waiting = sweep.waiting()
     if waiting:
-        progress = Progress(title, {where: sweep.tasks[where].flop for where in waiting})
+        progress = Progress(title, {where: sweep.tasks[where].cost for where in waiting})
         with _pool(sweep, min(workers(params), len(waiting)), params) as pool:
             pool.watch(progress)
         for where in waiting:
@@ -108,7 +108,7 @@ class _Pool:
         process = self.context.Process(
             target=_worker, args=(self.sweep, self.params.device, theirs), daemon=True
         )
-        with _one_thread():
+        with one_thread():
             process.start()
         theirs.close()  # so that the pipe ends with the worker
         self.processes[index] = process
@@ -163,7 +163,7 @@ def _pool(sweep: Sweep, n: int, params: ExecuteParams) -> Iterator[_Pool]:
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """OMP_NUM_THREADS=1 for processes started inside: torch reads it when it is imported."""
     old = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"

@@ -42,7 +42,7 @@ class Makers:
 
     def _train(self, task: Task, folder: Path, report: Report) -> None:
         spec = RunSpec.model_validate(task.spec)
-        encoder, texts, dataset = self._parts(spec, task.inputs)
+        encoder, texts, dataset = self.parts(spec, task.inputs)
         counts = size(texts.source, spec.encoder.projection)
         loop.run(spec, encoder, counts, texts, dataset, folder, report)
 
@@ -51,13 +51,13 @@ class Makers:
         found = self.store.find("train", spec.run)
         if found is None:
             raise FileNotFoundError(f"the run train/{spec.run} is not in the store")
-        encoder, texts, dataset = self._parts(
+        encoder, texts, dataset = self.parts(
             RunSpec.model_validate(task.inputs["run"]), task.inputs
         )
         restore(encoder, found / "best.safetensors")
         ranking.run(spec, encoder, texts, dataset, folder)
 
-    def _parts(self, spec: RunSpec, inputs: dict[str, Any]) -> tuple[Encoder, Texts, Dataset]:
+    def parts(self, spec: RunSpec, inputs: dict[str, Any]) -> tuple[Encoder, Texts, Dataset]:
         """The encoder at its start, texts and data of a run, checked against its digests."""
         source = pretrained.load(inputs["weights"])
         text = json.dumps(inputs["dataset"], sort_keys=True)

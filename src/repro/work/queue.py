@@ -26,7 +26,8 @@ class Task:
     """One result to be made.
 
     `spec` determines the result and so its key; `inputs` say where to find what the digests in
-    `spec` name (they are not part of the key); `flop` is an estimate, for order and time left.
+    `spec` name (they are not part of the key); `flop` and `seconds` (on one worker; 0: not known) are
+    estimates, for order and time left.
     """
 
     kind: str
@@ -35,6 +36,12 @@ class Task:
     flop: float
     inputs: dict[str, Any] = field(default_factory=dict)
     after: tuple[str, str] | None = None  # (kind, key) of a result that must be there first
+    seconds: float = 0.0
+
+    @property
+    def cost(self) -> float:
+        """What it weighs beside others: seconds, or FLOPs where these are not known."""
+        return self.seconds or self.flop
 
 
 class Sweep:
@@ -43,7 +50,7 @@ class Sweep:
     def __init__(self, store: Store, tasks: list[Task], name: str) -> None:
         self.store, self.name = store, name
         unique = {(task.kind, store.key(task.kind, task.spec)): task for task in tasks}
-        self.tasks = dict(sorted(unique.items(), key=lambda item: -item[1].flop))
+        self.tasks = dict(sorted(unique.items(), key=lambda item: -item[1].cost))
 
     def waiting(self) -> list[tuple[str, str]]:
         """Kind and key of the tasks that are neither done nor failed, longest first.

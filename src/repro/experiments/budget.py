@@ -1,0 +1,115 @@
+"""What a study would run and cost, by experiment; a cell that several share is counted once."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from repro.experiments.runs import Runs, Trained
+from repro.work.queue import Task
+
+
+@dataclass(frozen=True)
+class Line:
+    """The budget of one experiment: counts of runs, and worker-seconds of what is still to do."""
+
+    runs: int
+    stored: int  # trained and ranked
+    shared: int  # with an experiment above
+    training: float  # seconds: steps, and the start of each run
+    reading: float
+    ranking: float
+    flop: float
+
+    @property
+    def seconds(self) -> float:
+        """All worker-seconds."""
+        return self.training + self.reading + self.ranking
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The lines of a study, and the seconds until its workers are done."""
+
+    lines: dict[str, Line]
+    workers: int
+    wall_seconds: float
+    source: str  # of the seconds, in words
+
+    @property
+    def total(self) -> Line:
+        """All experiments together."""
+        columns = [asdict(line) for line in self.lines.values()]
+        return Line(**{name: sum(column[name] for column in columns) for name in columns[0]})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        lines = {name: asdict(line) for name, line in self.lines.items()}
+        return {
+            "experiments": lines,
+            "workers": self.workers,
+            "worker_seconds": self.total.seconds,
+            "seconds": self.wall_seconds,
+            "source": self.source,
+        }
+
+
+def budget(plan: Runs, experiments: Mapping[str, list[Trained]], workers: int) -> Budget:
+    """The budget of what is missing in the store; experiments: name -> its runs, in order."""
+    lines, missing = {}, {}
+    counted: set[str] = set()
+    for name, runs in experiments.items():
+        line, own = _line(plan, runs, counted)
+        lines[name] = line
+        missing.update(own)
+    boot = plan.estimator.pace.boot if missing else 0.0
+    wall = boot + makespan((task.seconds for task in missing.values()), workers)
+    return Budget(lines, workers, wall, plan.estimator.source())
+
+
+def distinct(experiments: Mapping[str, list[Trained]]) -> list[Trained]:
+    """The runs of all experiments, each once, in order."""
+    found: dict[str, Trained] = {}
+    for runs in experiments.values():
+        for run in runs:
+            found.setdefault(run.spec.model_dump_json(), run)
+    return list(found.values())
+
+
+def makespan(seconds: Iterable[float], workers: int) -> float:
+    """Seconds until so many workers have done all tasks, each taking the longest that is left."""
+    busy = [0.0] * workers
+    for task in sorted(seconds, reverse=True):
+        heapq.heapreplace(busy, busy[0] + task)
+    return max(busy)
+
+
+def _line(
+    plan: Runs, runs: list[Trained], counted: set[str]
+) -> tuple[Line, dict[tuple[str, str], Task]]:
+    """The line of an experiment, and its tasks to do; adds the keys of its runs to `counted`."""
+    stored = shared = 0
+    training = reading = ranking = flop = 0.0
+    missing: dict[tuple[str, str], Task] = {}
+    for run in runs:
+        places = [(task.kind, plan.store.key(task.kind, task.spec)) for task in run.tasks]
+        there = [plan.store.has(*where) for where in places]
+        stored += all(there)
+        if places[0][1] in counted:
+            shared += 1
+            continue
+        counted.add(places[0][1])
+        for task, where, done in zip(run.tasks, places, there, strict=True):
+            if done:
+                continue
+            missing[where] = task
+            flop += task.flop
+            if task.kind == "train":
+                share = plan.reading_share(run)
+                training += (1 - share) * task.seconds
+                reading += share * task.seconds
+            else:
+                ranking += task.seconds
+    return Line(len(runs), stored, shared, training, reading, ranking, flop), missing
