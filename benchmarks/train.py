@@ -7,7 +7,8 @@ same weights and the same pairs for all.  `loop` is a loop over sentence-transfo
 MultipleNegativesRankingLoss, `trainer` its SentenceTransformerTrainer without logging, saving or
 evaluation, `plain` a loop over transformers' BertModel on token ids: one padded batch of queries
 and one of passages.  All use torch's fused AdamW; only ours and `trainer` clip gradients.  Ours and
-`plain` read ids tokenised once; the peer tokenises as it goes, texts cut to length beforehand.
+`plain` read ids tokenised once, `plain` padded beforehand too; the peer tokenises as it goes, texts
+cut to length beforehand.
 With one thread also: our share of the sgemm rate, and our losses against the peer's.
 """
 
@@ -75,10 +76,10 @@ LOSSES = SETTINGS[:3]  # whose losses are compared
 class Plain:
     """A loop as one writes it first: BertModel, mean of the states, projection, AdamW."""
 
-    def __init__(self, model: str, encoder: Encoder, seen: Texts) -> None:
+    def __init__(self, model: str, encoder: Encoder) -> None:
         from transformers import BertModel
 
-        self.seen, of = seen, common.source(model)
+        of = common.source(model)
         self.bert = BertModel.from_pretrained(
             of.folder, add_pooling_layer=False, dtype=torch.float32
         ).train()
@@ -87,9 +88,9 @@ class Plain:
         weights = [*self.bert.parameters(), *self.projection.parameters()]
         self.optimizer = torch.optim.AdamW(weights, lr=LR, weight_decay=0.0, fused=True)
 
-    def step(self, queries: NDArray[np.integer], passages: NDArray[np.integer]) -> Tensor:
-        """One step on the pairs of these queries and passages; returns the loss."""
-        vectors = [self._vectors(features) for features in padded(self.seen, queries, passages)]
+    def step(self, queries: dict[str, Tensor], passages: dict[str, Tensor]) -> Tensor:
+        """One step on token ids and masks; returns the loss."""
+        vectors = [self._vectors(features) for features in (queries, passages)]
         scores = vectors[0] @ vectors[1].T / common.TEMPERATURE
         loss = nn.functional.cross_entropy(scores, torch.arange(len(scores)))
         self.optimizer.zero_grad(set_to_none=True)
@@ -186,7 +187,7 @@ def measure(
         setting.tokens[1],
     )
     loop, made = peer.Loop(model(), LR), model()
-    plain = Plain(setting.model, common.encoder(setting.model, spec.encoder), seen)
+    plain = Plain(setting.model, common.encoder(setting.model, spec.encoder))
     draw, strings = Pairs(common.apidocs(), spec), Strings(setting.model, setting.tokens)
     rate = common.sgemm_rate()
     places = dict.fromkeys(("loop", "trainer", "plain"), WARM_UP)
@@ -212,13 +213,13 @@ def measure(
         return steps * PAIRS / peer.trained(made, queries, passages, LR, PAIRS)
 
     def step_plain() -> float:
-        batches = next_pairs("plain")
+        batches = [padded(seen, *batch) for batch in next_pairs("plain")]
         return steps * PAIRS / common.seconds(lambda: [plain.step(*batch) for batch in batches])
 
     for batch, text in zip(draw(0, WARM_UP), strings(draw(0, WARM_UP)), strict=True):
         ours.step()
         loop.step(*text)
-        plain.step(*batch)
+        plain.step(*padded(seen, *batch))
     sgemm = {"sgemm": rate} if threads == 1 else {}
     found = common.alternate(
         {
