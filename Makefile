@@ -10,7 +10,7 @@ REPRO = py="$$($(PYTHON) bootstrap.py)" && "$$py" -m repro.app.cli
 RUN   = py="$$($(PYTHON) bootstrap.py)" && "$$py" -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce check publish test lint bench clean
+.PHONY: help setup reproduce check tune publish test lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,8 +21,11 @@ setup:  ## make the environment (.venv unless the active one already has the pro
 reproduce:  ## run a profile end to end   [PROFILE=mini DATASET=name FORCE=1 TORCH=cpu]
 	@$(REPRO) reproduce '$(PROFILE)' $(if $(DATASET),--dataset '$(DATASET)') $(if $(FORCE),--force)
 
-check:  ## what a profile would run and cost   [PROFILE=mini DATASET=name]
-	@$(REPRO) check '$(PROFILE)$(if $(DATASET),:$(DATASET))'
+check:  ## what a profile would run and cost   [PROFILE=mini DATASET=name CALIBRATE=1]
+	@$(REPRO) check '$(PROFILE)$(if $(DATASET),:$(DATASET))' $(if $(CALIBRATE),--calibrate)
+
+tune:  ## choose learning rates on the tuning split   [PROFILE=mini DATASET=name ARGS="--all"]
+	@$(REPRO) tune '$(PROFILE)$(if $(DATASET),:$(DATASET))' $(ARGS)
 
 publish:  ## copy a finished build into notebooks/rendered, figures and results   [PROFILE=mini]
 	@$(REPRO) publish '$(PROFILE)$(if $(DATASET),:$(DATASET))'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from repro.experiments.budget import budget, distinct, makespan
 from repro.experiments.effort import Effort, Finished, effort, setting
 from repro.experiments.estimate import Estimator
 from repro.experiments.runs import Runs, Trained
+from repro.params import UserError
 from repro.provenance import surroundings
 from repro.work.pace import GUESS, Pace, Rates, model_key
 
@@ -80,6 +82,19 @@ def test_a_shared_cell_counts_once_and_is_shown(study: Study) -> None:
     assert line.flop == pytest.approx(sum(task.flop for task in tasks))
     assert min(line.training, line.reading, line.ranking) > 0
     assert len(distinct({"grid": runs[:3], "labels": runs[1:]})) == 4
+
+
+def test_a_record_of_a_tune_stands_in_for_an_empty_store(fresh: Study) -> None:
+    rows = [{"model": "small", "rate": 2e-3, "pairs": 160, "spent": 20.0, "state": "turned"}]
+    train = fresh.profile.train.model_dump(mode="json")
+    record = {"train": train, "weights": {"small": "digest"}, "runs": rows}
+    fresh.build.mkdir(parents=True)
+    (fresh.build / "tuned.json").write_text(json.dumps(record))
+    (known,) = fresh.estimator().known
+    assert (known.pairs, known.steps) == (160, 20.0)
+    (fresh.build / "tuned.json").write_text("{}")
+    with pytest.raises(UserError, match="no record of `repro tune`"):
+        fresh.estimator()
 
 
 def test_what_is_stored_is_free(study: Study) -> None:

@@ -77,18 +77,22 @@ class Study:
 
     def estimator(self) -> Estimator:
         """What estimates rest on: runs in the store, else a record of `repro tune`; the pace."""
-        known = effort.finished(self.store)
-        if not known and (record := self.tuned()):
-            known = effort.tuned(record)
+        known = effort.finished(self.store) or self._tuned()
         return Estimator(known, pace.load(self.pace_file))
 
-    def tuned(self) -> dict[str, Any] | None:
-        """The record of `repro tune` on this study: of this build, else the published one."""
+    def _tuned(self) -> list[effort.Finished]:
+        """The runs in the record of `repro tune`: of this build, else the published one."""
         for path in (self.build / "tuned.json", ROOT / "params" / "tuned" / f"{self.name}.json"):
             if path.is_file():
-                record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-                return record
-        return None
+                try:
+                    return effort.tuned(json.loads(path.read_text(encoding="utf-8")))
+                except (ValueError, KeyError, TypeError):
+                    raise UserError(
+                        "this is no record of `repro tune`",
+                        where=str(path),
+                        remedy="run repro tune again, or remove the file",
+                    ) from None
+        return []
 
     @property
     def pace_file(self) -> Path:

@@ -54,9 +54,9 @@ class Effort:
     reading_flop: float
 
     @property
-    def flop(self) -> float:
-        """FLOPs of the whole run."""
-        return self.steps * self.step_flop + self.readings * self.reading_flop
+    def train_flop(self) -> float:
+        """FLOPs of the steps, as the loop counts them."""
+        return self.steps * self.step_flop
 
 
 def effort(spec: RunSpec, steps: float, step_flop: float, reading_flop: float) -> Effort:

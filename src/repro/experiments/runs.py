@@ -102,7 +102,7 @@ class Runs:
         work = self.effort(spec, weights)
         seconds = self.estimator.training(spec, work)
         return spec, Task(
-            "train", spec.model_dump(mode="json"), label, work.flop, inputs, seconds=seconds
+            "train", spec.model_dump(mode="json"), label, work.train_flop, inputs, seconds=seconds
         )
 
     @functools.lru_cache(maxsize=256)  # noqa: B019 (one object a study)

@@ -26,8 +26,8 @@ class Task:
     """One result to be made.
 
     `spec` determines the result and so its key; `inputs` say where to find what the digests in
-    `spec` name (they are not part of the key); `flop` and `seconds` (on one worker; 0: not known) are
-    estimates, for order and time left.
+    `spec` name (they are not part of the key); `flop` (as its maker reports them: for
+    the share that is done) and `seconds` (on one worker; 0: not known) are estimates.
     """
 
     kind: str
