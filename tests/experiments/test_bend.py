@@ -45,6 +45,32 @@ def test_the_law_that_made_the_data_is_named(law: str, kind: str, seed: int) -> 
     json.dumps(found, allow_nan=False)
 
 
+def test_models_off_the_law_do_not_hide_a_bend() -> None:
+    """Effects of 5 % on three models: the interval of D0 reaches zero, each model's own bend does not."""
+    table = synthetic.grid_table(synthetic.worth_2000, synthetic.MICRO, synthetic.SIX, noise=0.004)
+    effect = table["model"].map({"1x32": 0.05, "2x64": -0.1, "2x128": 0.05}).to_numpy(float)
+    table["mael"] *= np.exp(effect)
+    found = bend(table, law_fits.laws(law_fits.losses(table), tuple(LAWS)))
+    assert found["kind"] == "head start"
+    low, high = found["change"]["ci95"]
+    assert 0 < low < 0.17 < high < 0.3
+
+
+def test_slopes_of_a_pure_power_do_not_change() -> None:
+    table = synthetic.grid_table(synthetic.product, synthetic.FIVE, synthetic.SIX, noise=0)
+    found = bend(table, law_fits.laws(law_fits.losses(table), ("product",)))
+    assert found["kind"] == "straight"
+    assert found["change"]["value"] == pytest.approx(0, abs=1e-9)
+
+
+def test_a_size_without_an_exact_run_leaves_the_bend_to_the_others() -> None:
+    table = synthetic.grid_table(synthetic.worth_2000, synthetic.FIVE, synthetic.SIX, noise=0.004)
+    table.loc[table["d"] == 640, "state"] = "censored"
+    found = bend(table, law_fits.laws(law_fits.losses(table), ("product", "product_d0")))
+    assert found["kind"] == "head start"
+    assert found["change"]["models"] == 5
+
+
 def test_product_data_hold_the_product_laws_claims_over_all_sizes() -> None:
     found = answers("product")
     assert found["regime"]["whole"]

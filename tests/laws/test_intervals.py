@@ -37,6 +37,18 @@ def test_replicates_enter_as_cell_means() -> None:
     assert both["alpha"] == pytest.approx(mean["alpha"])
 
 
+def test_cells_with_more_runs_than_others_are_no_missing_cells() -> None:
+    n, d = grid()
+    loss = noisy(mael_law(n, d), 0)
+    again = slice(0, 3)
+    more = Table(np.r_[loss, 1.01 * loss[again]], np.r_[n, n[again]], np.r_[d, d[again]])
+    found = intervals(fit("product", more))
+    assert any("different numbers of runs" in note for note in found.notes)
+    assert not any("missing cells" in note for note in found.notes)
+    fewer = intervals(fit("product", more.take(np.arange(3, 35))))
+    assert any("missing cells" in note for note in fewer.notes)
+
+
 def test_profile_of_a_linear_law_is_its_t_interval() -> None:
     n, d = grid()
     fitted = fit("product", Table(noisy(mael_law(n, d), 1), n, d))

@@ -143,10 +143,16 @@ def _means(fitted: Fit, level: float) -> Intervals:
             half = half / steepness if steepness > 0 else float("inf")
         value = fitted.parameters[name]
         out[name] = _factor(value, half)
-    if not balanced(fitted.table, names):
+    exact = fitted.table.take(fitted.table.bound == 0)
+    if not balanced(exact.means(), names):
         notes.append(
             "the grid is not balanced: group means are adjusted for missing cells and the "
             "interval is approximate (measured coverage in docs/laws.md)"
+        )
+    elif not balanced(exact, names):
+        notes.append(
+            "cells have different numbers of runs: the interval takes every cell's mean for one fact, "
+            "the estimate weighs a cell by its runs"
         )
     return Intervals(
         out,

@@ -96,25 +96,31 @@ def ranges(found: Mapping[str, Any]) -> str:
 
 
 BENDS = {
-    "straight": "**No bend is seen**: the intervals of D0 and of a floor reach zero; one slope describes D.",
-    "head start": "**A head start describes the bend**: worth D0 pairs, it makes the slopes grow with D.",
-    "chance": "**The ceiling of chance describes the bend**: few pairs leave the loss near it.",
-    "floor": "**A floor describes the bend**: the slopes shrink with D.",
-    "open": "**There is a bend**, and more than one of these laws describes it about as well.",
-    "unexplained": "**D0 or a floor is above zero**, but no bent law predicts left-out sizes much better.",
-    "unknown": "This grid is too small to tell a bend.",
+    "straight": "**No bend is seen**: one slope describes D",
+    "head start": "**A head start describes the bend**: worth D0 pairs, it makes the slopes grow with D",
+    "chance": "**The ceiling of chance describes the bend**: few pairs leave the loss near it",
+    "floor": "**A floor describes the bend**: the slopes shrink with D",
+    "open": "**There is a bend**, and more than one of these laws describes it about as well",
+    "unexplained": "**There is a bend**, but none of these laws predicts left-out sizes much better",
+    "unknown": "This grid is too small to tell a bend",
 }
 
 
 def bend(found: Mapping[str, Any]) -> str:
     """What bends the lines in D, how well each law says it, and whether seeds could explain the rest."""
-    said = [BENDS[found["kind"]]]
+    said = [f"{BENDS[found['kind']]}."]
+    if change := found["change"]:
+        low, high = change["ci95"]
+        said[0] += (
+            f" From the first step in D to the last the local slope changes by {change['value']:+.3f} "
+            f"[{low:+.3f}, {high:+.3f}] (t over {change['models']} models)."
+        )
     for law in found["laws"]:
-        if not law["slopes"] or law["loo_size_mre"] is None:
+        if not law["slopes"] or law["size_error"] is None:
             continue
         text = (
-            f"{law['title']}: a left-out size is missed by {100 * law['loo_size_mre']:.1f} %, "
-            f"{law['inside']} of {len(law['slopes'])} slopes in the measured interval"
+            f"{law['title']}: a left-out size, mean of models, is missed by {100 * law['size_error']:.1f} %; "
+            f"{law['inside']} of {len(law['slopes'])} slopes lie in the measured interval"
         )
         if law["beyond_noise"] is not None:
             p = law["beyond_noise"]
