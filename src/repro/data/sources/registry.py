@@ -8,5 +8,6 @@ from pydantic import Field
 
 from repro.data.sources.apidocs import ApidocsParams
 from repro.data.sources.beir import BeirParams
+from repro.data.sources.pydocs import PydocsParams
 
-Source = Annotated[ApidocsParams | BeirParams, Field(discriminator="kind")]
+Source = Annotated[ApidocsParams | PydocsParams | BeirParams, Field(discriminator="kind")]

@@ -20,6 +20,10 @@ class SourceParams(Params):
         """
         raise NotImplementedError
 
+    def departures(self) -> list[str]:
+        """What of the source is, allowedly, other than the text that `expected` was stated for."""
+        return []
+
     def read(self) -> Records:
         """The records, in a fixed order; raises `UserError` where they cannot be read."""
         raise NotImplementedError
