@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repro.experiments.lr_choice import Ladder, choose, predict, score, spread
+from repro.experiments.lr_choice import Ladder, choose, larger, predict, score, spread
 
 COLUMNS = ["rate", "pairs", "seed", "mael", "steps", "state"]
 Row = tuple[float, int, int, float, float, str]
@@ -78,6 +78,14 @@ def test_where_the_rule_cannot_be_met_it_says_so(rows: list, rate: float, word: 
     assert choice.rate == rate
     assert word in choice.reason
     assert choice.met == ("largest within" in choice.reason)
+
+
+def test_what_larger_rates_cost_is_told() -> None:
+    rows = [(0.1, 10, 0, 1.0, 90, "turned"), (0.2, 10, 0, 1.1, 60, "turned")]
+    rows += [(0.4, 10, 0, 1.2, 30, "turned"), (0.8, 10, 0, 1.3, 60, "censored")]
+    ((rate, cost, steps),) = larger(table(rows))
+    assert (rate, steps) == (0.2, 60)
+    assert cost == pytest.approx(0.1)
 
 
 def test_one_bad_size_counts() -> None:

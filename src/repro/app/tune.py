@@ -72,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
 
 def as_text(tuning: Tuning, record: dict[str, Any]) -> str:
     """The table of runs, the choices with their reasons, and the lines for the profile."""
+    from repro.experiments import lr_choice
+
     lines = [
         f"{'model':10} {'rate':>9} {'D':>7} {'MAEL':>7} {'sd':>7} {'seeds':>5} {'S':>7}  state"
     ]
@@ -91,6 +93,8 @@ def as_text(tuning: Tuning, record: dict[str, Any]) -> str:
             f"{name}: {choice.rate:.3g}, {choice.reason} (S {choice.steps:.0f} at D "
             f"{tuning.sizes[0]:,}; MAEL {_percent(choice.cost)} over that of {choice.best:.3g})"
         )
+        for rate, cost, steps in lr_choice.larger(tuning.table(name)):
+            lines.append(f"  {rate:.3g} would cost {cost:.1%} of MAEL (S {steps:.0f})")
     if record["predicted"]:
         lines.append(f"others: {record['prediction']}")
     rates = {name: each["rate"] for name, each in record["chosen"].items()} | record["predicted"]

@@ -158,6 +158,19 @@ def choose(table: pd.DataFrame) -> Choice:
     return found(pd.Series(scores.index == best, scores.index), why)
 
 
+def larger(table: pd.DataFrame) -> list[tuple[float, float, float]]:
+    """The usable rates above the chosen one: (rate, MAEL over that of the best less one, S).
+
+    Usable: all its runs turned, and S is 40 or more.  They are faster; this is what each costs.
+    """
+    scores, chosen = score(table), choose(table).rate
+    rows = scores[
+        scores["turned"] & (scores["steps"] >= LEAST_STEPS) & (scores.index.to_numpy() > chosen)
+    ]
+    excess = np.expm1(_cost(scores)[rows.index])
+    return list(zip(rows.index.tolist(), excess.tolist(), rows["steps"].tolist(), strict=True))
+
+
 def predict(
     chosen: dict[str, float], width: dict[str, int], others: list[str]
 ) -> tuple[dict[str, float], str]:
