@@ -114,6 +114,8 @@ def work(
             started(where)
             error = ""
             try:
+                if sweep.store.key(task.kind, task.spec) != where[1]:
+                    raise RuntimeError("the code was changed while the sweep ran; start it again")
                 sweep.store.make(task.kind, task.spec, functools.partial(make, task))
             except Exception as fault:
                 error = f"{type(fault).__name__}: {fault}"
