@@ -40,10 +40,11 @@ def known(spec: RunSpec, passes: float, **values: Any) -> Finished:
 
 def test_without_runs_it_is_a_number_of_passes(cell: Trained) -> None:
     spec = changed(cell)
-    assert expected_steps(spec, []) == PAST * PASSES * spec.pairs / spec.train.batch_pairs
+    steps = PAST * PASSES * spec.pairs / spec.train.batch_pairs
+    assert expected_steps(spec, []) == pytest.approx(steps)
     least = spec.curve.model_copy(update={"least_passes": 9.0})
     more = spec.model_copy(update={"curve": least})
-    assert expected_steps(more, []) == 9.0 * spec.pairs / spec.train.batch_pairs
+    assert expected_steps(more, []) == pytest.approx(9.0 * spec.pairs / spec.train.batch_pairs)
 
 
 def test_the_nearest_runs_weigh_most(cell: Trained) -> None:
@@ -52,7 +53,8 @@ def test_the_nearest_runs_weigh_most(cell: Trained) -> None:
     def passes(*runs: Finished) -> float:
         return expected_steps(spec, list(runs)) * spec.train.batch_pairs / spec.pairs
 
-    assert passes(known(spec, 3.0, pairs=40, weights="other")) == pytest.approx(3.0)
+    usual = PAST * PASSES
+    assert 0.8 * usual < passes(known(spec, 3.0, weights="other")) < usual
     here = known(spec, 3.0)
     for far in (
         known(spec, 9.0, pairs=16 * spec.pairs),
@@ -60,7 +62,7 @@ def test_the_nearest_runs_weigh_most(cell: Trained) -> None:
         known(spec, 9.0, weights="other"),
         known(spec, 9.0, setting=(7, 7, False)),
     ):
-        assert 3.0 <= passes(here, far) < 3.1
+        assert 3.0 <= passes(here, far) < 3.2
     assert 5.0 < passes(known(spec, 3.0, lr=spec.lr / 2), known(spec, 9.0, lr=2 * spec.lr)) < 5.4
 
 
@@ -71,7 +73,8 @@ def test_the_guess_lies_among_the_runs_and_within_the_limit(
     spec = changed(cell)
     runs = [known(spec, each, pairs=spec.pairs * 2**i) for i, each in enumerate(passes)]
     found = expected_steps(spec, runs) * spec.train.batch_pairs / spec.pairs
-    assert min(passes) * 0.999 <= found <= max(passes) * 1.001
+    usual = PAST * PASSES
+    assert min(*passes, usual) * 0.999 <= found <= max(*passes, usual) * 1.001
     limited = spec.curve.model_copy(update={"max_steps": 3})
     assert expected_steps(spec.model_copy(update={"curve": limited}), runs) <= 3
 
@@ -91,7 +94,7 @@ def test_a_finished_run_is_told_as_it_was(cell: Trained, makers: Makers, fresh: 
     told = effort(cell.spec, found.steps, step, plan.reading_flop)
     assert abs(told.readings - 1 - len(curve)) <= 1
     assert plan.step_flop == pytest.approx(step, rel=0.15)
-    assert expected_steps(cell.spec, [found]) == pytest.approx(found.steps)
+    assert expected_steps(cell.spec, [found]) == pytest.approx(found.steps, rel=0.1)
     (folder / "summary.json").write_text("{")
     assert finished(fresh.store) == []
 

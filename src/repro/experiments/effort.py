@@ -26,6 +26,7 @@ PAST = 1.7  # steps of a run over those to its minimum, on that grid
 # How far runs are apart, in squared units: a doubling of D or of the rate is one.
 ANOTHER_MODEL = 4.0
 ANOTHER_SETTING = 4.0
+USUAL = 3.0  # the passes of the first grid
 
 
 @dataclass(frozen=True)
@@ -76,16 +77,16 @@ def expected_steps(spec: RunSpec, known: list[Finished]) -> float:
     """A guess at all steps of a run.
 
     The passes over the pairs of `known` runs, a geometric mean in which the near ones weigh most:
-    exp(-distance^2), by data size, rate, model and setting.
+    exp(-distance^2), by data size, rate, model and setting.  The number of passes that was common
+    before counts as one more run, nearer than another model at the same rate: models like rates of
+    their own, and their passes at these are alike.
     """
-    if known:
-        log_passes = np.log([each.steps * each.setting[0] / each.pairs for each in known])
-        distance = np.array([_distance(spec, each) for each in known])
-        weight = np.exp(distance.min() - distance)
-        passes = float(np.exp((weight * log_passes).sum() / weight.sum()))
-    else:
-        passes = max(spec.curve.least_passes, PAST * PASSES)
-    return float(min(spec.curve.max_steps, passes * spec.pairs / spec.train.batch_pairs))
+    usual = max(spec.curve.least_passes, PAST * PASSES)
+    passes = [usual, *(each.steps * each.setting[0] / each.pairs for each in known)]
+    distance = np.array([USUAL, *(_distance(spec, each) for each in known)])
+    weight = np.exp(distance.min() - distance)
+    mean = float(np.exp((weight * np.log(passes)).sum() / weight.sum()))
+    return float(min(spec.curve.max_steps, mean * spec.pairs / spec.train.batch_pairs))
 
 
 def finished(store: Store) -> list[Finished]:
