@@ -1,10 +1,10 @@
-"""Pre-training of micro-encoders: masked language modelling and crops, together, on plain text.
+"""Pre-training of micro-encoders on plain text: crops, and masked language modelling if wanted.
 
 A step embeds two random crops of each document.  The contrastive loss asks each crop to find its
-partner among the others of the step; the masked-language-model loss asks for the tokens masked in
-the second crop.  One pass serves both.  The finished folder is in Hugging Face layout, with the
-projection beside it.  Source of masked language modelling: Devlin et al. 2019, section 3.1; of
-crops: Izacard et al. 2022 (arXiv 2112.09118).
+partner among the others of the step; the masked-language-model loss, where it has a weight, asks
+for the tokens masked in the second crop.  One pass serves both.  The finished folder is in Hugging
+Face layout, with the projection beside it.  Source of crops: Izacard et al. 2022 (arXiv
+2112.09118); of masked language modelling: Devlin et al. 2019, section 3.1.
 """
 
 from __future__ import annotations
