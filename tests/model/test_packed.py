@@ -48,7 +48,7 @@ def some(lengths: list[int]) -> tuple[list[np.ndarray], Chunk]:
     texts = [draw.integers(1, 50, n) for n in lengths]
     order = np.argsort(lengths, kind="stable")
     tokens = np.concatenate([texts[row] for row in order])
-    return texts, Chunk.of(order, tokens, np.array(lengths)[order], PAD)
+    return texts, Chunk.of(order, tokens, np.array(lengths)[order], PAD, 16)
 
 
 def plainly(network: Any, texts: list[np.ndarray]) -> tuple[Tensor, Tensor]:

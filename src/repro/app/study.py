@@ -61,8 +61,12 @@ class Study:
         ]  # fmt: skip
         departures = self.dataset_params.source.departures()
         if departures:
-            lines.append(f"  NOTE: {self.dataset_params.name} is read from {', '.join(departures)}:")
-            lines.append("  its digest is recorded, not checked; its numbers compare with no other's")
+            lines.append(
+                f"  NOTE: {self.dataset_params.name} is read from {', '.join(departures)}:"
+            )
+            lines.append(
+                "  its digest is recorded, not checked; its numbers compare with no other's"
+            )
         return "\n".join([*lines, f"  {MEANINGLESS}"] if profile.meaningless else lines)
 
     @functools.cached_property

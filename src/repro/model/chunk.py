@@ -12,7 +12,9 @@ from torch import Tensor
 
 from repro.data.tokens import ranges
 
-BLOCK_TOKENS = 96  # padding that is worth one block less: what a block's calls cost, in tokens
+BLOCK_COST = (
+    2048  # of a block's calls, in numbers of a token's hidden state: 16 tokens of width 128
+)
 
 
 @dataclass(frozen=True)
@@ -34,18 +36,23 @@ class Chunk:
         tokens: NDArray[np.integer],
         lengths: NDArray[np.int64],
         pad_id: int,
+        width: int = 128,
     ) -> Chunk:
-        """The texts `rows`, whose ids stand one after another in `tokens`, of rising length."""
-        blocks = cut(lengths)
+        """The texts `rows`, whose ids stand one after another in `tokens`, of rising length.
+
+        width: of the hidden states.  Wide networks work long on a token, so that they get more
+        blocks and less padding.
+        """
+        blocks = cut(lengths, BLOCK_COST / width)
         counts, widths = np.array(blocks, np.int64).T
-        width = np.repeat(widths, counts)  # of each text's block
-        start = np.cumsum(width) - width
+        padded_to = np.repeat(widths, counts)
+        start = np.cumsum(padded_to) - padded_to
         inside = ranges(start, lengths)
-        ids = np.full(int(width.sum()), pad_id, np.int64)
+        ids = np.full(int(padded_to.sum()), pad_id, np.int64)
         ids[inside] = tokens
         share = np.zeros(len(ids), np.float32)
         share[inside] = np.repeat(1 / lengths, lengths)
-        positions = np.arange(len(ids)) - np.repeat(start, width)
+        positions = np.arange(len(ids)) - np.repeat(start, padded_to)
         ends = np.cumsum(counts)
         padded = [bool(lengths[e - n] < w) for e, n, w in zip(ends, counts, widths, strict=True)]
         tensors = (torch.from_numpy(each) for each in (ids, positions, share))
@@ -69,7 +76,7 @@ class Chunk:
         return np.cumsum(width) - width
 
 
-def cut(lengths: NDArray[np.int64], block_tokens: float = BLOCK_TOKENS) -> list[tuple[int, int]]:
+def cut(lengths: NDArray[np.int64], block_tokens: float) -> list[tuple[int, int]]:
     """Blocks (texts, width) over rising lengths whose padding and number cost least together."""
     widths, counts = np.unique(lengths, return_counts=True)
     upto = np.concatenate([[0], np.cumsum(counts)])

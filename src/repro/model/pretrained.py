@@ -63,6 +63,11 @@ class Pretrained:
     tokenizer_digest: str  # sha256, hex: the tokenizer's files
 
     @property
+    def width(self) -> int:
+        """Numbers in a token's hidden state."""
+        return int(self.config.hidden_size)
+
+    @property
     def max_tokens(self) -> int | None:
         """The longest input, special tokens included; None where there is no limit."""
         positions = getattr(self.config, "max_position_embeddings", None)

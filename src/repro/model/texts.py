@@ -45,7 +45,9 @@ class Texts:
         for part in parts(lengths[order], self.params.chunk_tokens):
             rows = order[part]
             tokens = ids[ranges(starts[rows], lengths[rows])]
-            found.append(Chunk.of(rows, tokens, lengths[rows], self.source.pad_id))
+            found.append(
+                Chunk.of(rows, tokens, lengths[rows], self.source.pad_id, self.source.width)
+            )
         return found
 
     def query_lengths(self, queries: NDArray[np.integer]) -> NDArray[np.int64]:
