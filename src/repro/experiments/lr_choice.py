@@ -1,9 +1,8 @@
 """Which learning rate: the rule, on a table of runs of one model over a ladder of rates.
 
-The rule, fixed before any ladder was read: the largest rate whose MAEL is within one seed standard
-deviation of the best, whose runs all turned, and whose minimum takes at least 40 raw steps at the
-smallest data size.  Two data sizes count alike: the score of a rate is the mean over them of the
-log of MAEL.
+The rule: the largest rate whose MAEL is within one seed standard deviation of the best, or within
+1 %, whose runs all turned, and whose minimum takes at least 40 raw steps at the smallest data size.
+Two data sizes count alike: the score of a rate is the mean over them of the log of MAEL.
 
 A table has one row a run: rate, pairs, seed, mael (nats), steps (S, to the minimum), state.
 """
@@ -18,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 LEAST_STEPS = 40.0  # S at the smallest size: under it a minimum is a matter of a few batches
+TOLERANCE = 0.01  # of MAEL: a seed sd of a few runs may be small by luck, and slow rates cost days
 FACTOR = 2.0  # of neighbouring rungs
 MOST_RUNGS = 10
 MOST_RATE = 10.0  # as in a profile
@@ -60,10 +60,11 @@ class Ladder:
             return []
         low, high, found = scores.index[0], scores.index[-1], []
         usable = scores["turned"] & (scores["steps"] >= LEAST_STEPS)
-        best = _best(scores)
-        if not scores["censored"].iloc[0] and (best == low or not usable.any()):
+        best, cost = _best(scores), _cost(scores)
+        falling = best == low and bool(cost.iloc[1:2].gt(_within(sd)).all())
+        if not scores["censored"].iloc[0] and (falling or not usable.any()):
             found.append(low / FACTOR)
-        near = bool(_cost(scores).iloc[-1] <= _or_nothing(sd))
+        near = bool(cost.iloc[-1] <= _within(sd))
         if not scores["diverged"].iloc[-1] and (best == high or (near and usable.iloc[-1])):
             found.append(high * FACTOR)
         return [rate for rate in found if rate < self.below]
@@ -123,7 +124,7 @@ def choose(table: pd.DataFrame) -> Choice:
     scores, sd = score(table), spread(table)
     best = _best(scores)
     cost = _cost(scores)
-    near = cost <= _or_nothing(sd)
+    near = cost <= _within(sd)
     enough = scores["steps"] >= LEAST_STEPS
     turned = scores["turned"]
 
@@ -131,7 +132,7 @@ def choose(table: pd.DataFrame) -> Choice:
         rate = float(scores.index[mask].max())
         excess = float(np.expm1(cost[rate]))
         text = why.format(
-            sd="one seed sd" + (f" ({sd:.1%})" if math.isfinite(sd) else " (not known: one seed)"),
+            sd=f"one seed sd ({sd:.1%})" if sd > TOLERANCE else f"{TOLERANCE:.0%}",
             cost=f"{excess:.1%}",
             best=f"{best:.3g}",
             steps=f"{scores['steps'][rate]:.0f}",
@@ -203,5 +204,5 @@ def _cost(scores: pd.DataFrame) -> pd.Series:
     return scores["score"] - (finite.min() if len(finite) else 0.0)
 
 
-def _or_nothing(sd: float) -> float:
-    return sd if math.isfinite(sd) else 0.0
+def _within(sd: float) -> float:
+    return sd if sd > TOLERANCE else TOLERANCE
