@@ -16,11 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import Field
-
 from repro.data.collection import Records
-from repro.data.sources.source import SourceParams
-from repro.data.text import words
+from repro.data.sources.sentences import SentenceParams
 from repro.params import UserError
 
 DISTRIBUTION, VERSION = "botocore", "1.44.8"
@@ -52,12 +49,10 @@ _SENTENCE_END = re.compile(
 )
 
 
-class ApidocsParams(SourceParams):
+class ApidocsParams(SentenceParams):
     """Which entries count."""
 
     kind: Literal["apidocs"]
-    min_query_words: int = Field(default=5, ge=1, le=100)
-    min_passage_words: int = Field(default=20, ge=1, le=1000)
 
     def fingerprint(self) -> dict[str, Any]:
         """The pinned version and the number of the reading rules."""
@@ -66,27 +61,18 @@ class ApidocsParams(SourceParams):
 
     def read(self) -> Records:
         """One query and one passage an entry; the group of a passage is its service."""
-        rows: list[tuple[str, str, str, str]] = []
         dropped: Counter[str] = Counter()
-        for service, model in _services():
-            for entry, documentation in _entries(model):
-                query, passage = split(documentation)
-                if _PLUMBING.fullmatch(entry.rpartition("/")[2]):
-                    dropped["entry on paging or idempotency"] += 1
-                elif not passage:
-                    dropped["entry of a single sentence"] += 1
-                elif len(words(query)) < self.min_query_words:
-                    dropped[f"entry with a first sentence under {self.min_query_words} words"] += 1
-                elif len(words(passage)) < self.min_passage_words:
-                    dropped[f"entry with a rest under {self.min_passage_words} words"] += 1
-                else:
-                    rows.append((f"{service}/{entry}", query, passage, service))
-        return Records(
-            queries=((identifier, query) for identifier, query, _, _ in rows),
-            passages=((identifier, passage, service) for identifier, _, passage, service in rows),
-            judgements=((identifier, identifier) for identifier, *_ in rows),
-            dropped=dropped,
-        )
+        return self.records(_cut(dropped), dropped)
+
+
+def _cut(dropped: Counter[str]) -> Iterator[tuple[str, str, str, str]]:
+    """Service, entry, first sentence and the rest, of each entry that is not plumbing."""
+    for service, model in _services():
+        for entry, documentation in _entries(model):
+            if _PLUMBING.fullmatch(entry.rpartition("/")[2]):
+                dropped["entry on paging or idempotency"] += 1
+            else:
+                yield service, entry, *split(documentation)
 
 
 def split(documentation: str) -> tuple[str, str]:

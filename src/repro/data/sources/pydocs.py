@@ -20,8 +20,7 @@ from pydantic import Field, field_validator
 
 from repro.data.collection import Records
 from repro.data.sources.prose import split
-from repro.data.sources.source import SourceParams
-from repro.data.text import words
+from repro.data.sources.sentences import SentenceParams
 from repro.params import UserError, nearest
 
 RULES = 1  # raise it when the reading rules below, or those in prose.py, change on purpose
@@ -62,13 +61,11 @@ _COPIES = {
 _HANGS = {"add_newdoc", "add_docstr", "add_docstr_all", "add_newdoc_for_scalar_type"}
 
 
-class PydocsParams(SourceParams):
+class PydocsParams(SentenceParams):
     """Which packages are read, and which entries count."""
 
     kind: Literal["pydocs"]
     packages: list[str] = Field(default=sorted(VERSIONS), min_length=1)
-    min_query_words: int = Field(default=5, ge=1, le=100)
-    min_passage_words: int = Field(default=20, ge=1, le=1000)
 
     @field_validator("packages")
     @classmethod
@@ -97,25 +94,13 @@ class PydocsParams(SourceParams):
 
     def read(self) -> Records:
         """One query and one passage an entry; the group of a passage is its package."""
-        rows: list[tuple[str, str, str, str]] = []
         dropped: Counter[str] = Counter()
-        for package in sorted(self.packages):
-            for entry, docstring in _entries(package, dropped):
-                query, passage = split(docstring)
-                if not passage:
-                    dropped["entry of a single sentence"] += 1
-                elif len(words(query)) < self.min_query_words:
-                    dropped[f"entry with a first sentence under {self.min_query_words} words"] += 1
-                elif len(words(passage)) < self.min_passage_words:
-                    dropped[f"entry with a rest under {self.min_passage_words} words"] += 1
-                else:
-                    rows.append((f"{package}/{entry}", query, passage, package))
-        return Records(
-            queries=((identifier, query) for identifier, query, _, _ in rows),
-            passages=((identifier, passage, package) for identifier, _, passage, package in rows),
-            judgements=((identifier, identifier) for identifier, *_ in rows),
-            dropped=dropped,
+        entries = (
+            (package, entry, *split(docstring))
+            for package in sorted(self.packages)
+            for entry, docstring in _entries(package, dropped)
         )
+        return self.records(entries, dropped)
 
 
 def public(version: str) -> str:
