@@ -89,3 +89,12 @@ def test_small_grids_and_dead_ones_are_answered(models: list[str]) -> None:
     table = synthetic.grid_table(synthetic.product, {m: 10_000 + k for k, m in enumerate(models)})
     assert len(checks(table)) == 6
     assert len(checks(table.assign(state="diverged"))) == 4
+
+
+def test_runs_that_are_lowest_at_their_first_reading_are_named() -> None:
+    table = synthetic.reseeded(synthetic.product)
+    row = "runs lowest at their first reading (S unknown)"
+    assert row not in [check["check"] for check in checks(table.assign(at_first=False))]
+    found = {check["check"]: check for check in checks(table.assign(at_first=table["d"] == 320))}
+    assert found[row]["met"] is False
+    assert "2x128 on 320 pairs, seed" in str(found[row]["where"])

@@ -21,7 +21,7 @@ Row = tuple[float, int, int, float, float, str]
 
 
 def table(rows: list[Row]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=COLUMNS).assign(at_first=False)
 
 
 def bowl(
@@ -78,6 +78,17 @@ def test_where_the_rule_cannot_be_met_it_says_so(rows: list, rate: float, word: 
     assert choice.rate == rate
     assert word in choice.reason
     assert choice.met == ("largest within" in choice.reason)
+
+
+def test_a_minimum_at_the_first_reading_shows_no_steps() -> None:
+    rows = table([(0.1, 10, 0, 1.05, 60, "turned"), (0.2, 10, 0, 1.0, 44, "turned")])
+    assert choose(rows).rate == 0.2
+    choice = choose(rows.assign(at_first=[False, True]))
+    assert (choice.rate, choice.met) == (0.1, False)
+    alone = choose(rows.iloc[1:].assign(at_first=True))
+    assert "NO rate has S >= 40" in alone.reason
+    assert "the first reading is the lowest" in alone.reason
+    assert alone.as_dict()["steps"] is None
 
 
 def test_what_larger_rates_cost_is_told() -> None:

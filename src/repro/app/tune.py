@@ -90,7 +90,7 @@ def as_text(tuning: Tuning, record: dict[str, Any]) -> str:
     lines.append("")
     for name, choice in tuning.choices().items():
         lines.append(
-            f"{name}: {choice.rate:.3g}, {choice.reason} (S {choice.steps:.0f} at D "
+            f"{name}: {choice.rate:.3g}, {choice.reason} (S {lr_choice.in_words(choice.steps)} at D "
             f"{tuning.sizes[0]:,}; MAEL {_percent(choice.cost)} over that of {choice.best:.3g})"
         )
         for rate, cost, steps in lr_choice.larger(tuning.table(name)):

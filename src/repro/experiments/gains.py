@@ -59,6 +59,7 @@ def soundness(
     rows = [_turned(table)]
     if len(used):
         rows += [_least(used, "steps", "smallest S (steps to the minimum)", LEAST_STEPS, "")]
+        rows += _first_readings(used)
         rows += [_least(used, "mael", "smallest MAEL", LEAST_MAEL, " nats")]
     moves = steps(table, noise, n)
     return [*rows, _falls(moves, "D"), _falls(moves, "N"), _agreement(table, n)]
@@ -89,6 +90,17 @@ def _least(table: pd.DataFrame, column: str, check: str, asked: float, unit: str
     found = f"{value:.0f}" if column == "steps" else f"{value:.2f}"
     where = f"{run['model']} on {run['d']:,} pairs, seed {run['seed']}"
     return _row(check, f"at least {asked:g}{unit}", found + unit, value >= asked, where)
+
+
+def _first_readings(used: pd.DataFrame) -> list[dict[str, Any]]:
+    """The runs whose first reading is the lowest: their S is an upper bound; no row without them."""
+    own = used[used["at_first"]] if "at_first" in used else used.iloc[:0]
+    if own.empty:
+        return []
+    where = "; ".join(f"{r.model} on {r.d:,} pairs, seed {r.seed}" for r in own.itertuples())
+    return [
+        _row("runs lowest at their first reading (S unknown)", "none", f"{len(own)}", False, where)
+    ]
 
 
 def _falls(moves: pd.DataFrame, along: str) -> dict[str, Any]:

@@ -4,7 +4,8 @@ The rule: the largest rate whose MAEL is within one seed standard deviation of t
 1 %, whose runs all turned, and whose minimum takes at least 40 raw steps at the smallest data size.
 Two data sizes count alike: the score of a rate is the mean over them of the log of MAEL.
 
-A table has one row a run: rate, pairs, seed, mael (nats), steps (S, to the minimum), state.
+A table has one row a run: rate, pairs, seed, mael (nats), steps (S, to the minimum), at_first (the
+first reading is the lowest: S is an upper bound, and shows nothing), state.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Choice:
 def score(table: pd.DataFrame) -> pd.DataFrame:
     """One row a rate, rising: score, turned, censored, diverged (bool), steps (least S at the smallest D).
 
-    The score is infinite where a run diverged.
+    The score is infinite where a run diverged; steps are NaN where S is an upper bound.
     """
     table = table.assign(log=np.log(table["mael"].astype(float)))
     rows = {}
@@ -104,7 +105,10 @@ def score(table: pd.DataFrame) -> pd.DataFrame:
             "turned": states == {"turned"},
             "censored": "censored" in states,
             "diverged": "diverged" in states,
-            "steps": smallest["steps"].astype(float).min(),
+            "steps": smallest["steps"]
+            .astype(float)
+            .mask(smallest["at_first"].eq(True))
+            .min(skipna=False),
         }
     return pd.DataFrame.from_dict(rows, orient="index").sort_index()
 
@@ -135,7 +139,7 @@ def choose(table: pd.DataFrame) -> Choice:
             sd=f"one seed sd ({sd:.1%})" if sd > TOLERANCE else f"{TOLERANCE:.0%}",
             cost=f"{excess:.1%}",
             best=f"{best:.3g}",
-            steps=f"{scores['steps'][rate]:.0f}",
+            steps=in_words(float(scores["steps"][rate])),
         )
         return Choice(rate, text, met, best, excess, sd, float(scores["steps"][rate]))
 
@@ -157,6 +161,11 @@ def choose(table: pd.DataFrame) -> Choice:
     states = ", ".join(sorted(set(table["state"])))
     why = f"NO rate turned near the best (states: {states}): the best one; raise curve.max_steps"
     return found(pd.Series(scores.index == best, scores.index), why)
+
+
+def in_words(steps: float) -> str:
+    """S as text; what is not known is the S of a run whose first reading is the lowest."""
+    return f"{steps:.0f}" if math.isfinite(steps) else "not known: the first reading is the lowest"
 
 
 def larger(table: pd.DataFrame) -> list[tuple[float, float, float]]:

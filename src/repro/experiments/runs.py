@@ -135,7 +135,7 @@ class Runs:
                 name: summary.get(name)
                 for name in (
                     "zero_shot", "mael", "mael_se", "steps", "lr_steps", "sum_lr", "flop", "tokens",
-                    "state", "seconds",
+                    "at_first", "state", "seconds",
                 )
             },
             **metrics,
@@ -143,12 +143,17 @@ class Runs:
         }  # fmt: skip
 
     def summary(self, train: Task) -> dict[str, Any] | None:
-        """The summary of a finished training (state, MAEL, S, FLOPs, seconds), else None."""
+        """The summary of a finished training (state, MAEL, S, FLOPs, seconds), else None.
+
+        `at_first`: the lowest reading is the first one, so that S is an upper bound.
+        """
         folder = self._folder(train)
         if folder is None:
             return None
         found: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        return found
+        loss = pd.read_parquet(folder / "curve.parquet", columns=["loss"])["loss"].to_numpy()
+        lowest = np.min(loss[np.isfinite(loss)], initial=np.inf)
+        return {**found, "at_first": bool(loss[0] == lowest < np.inf)}
 
     def curve(self, run: Trained) -> pd.DataFrame | None:
         """The validation curve of a finished run, with the columns that name it."""

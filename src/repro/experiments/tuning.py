@@ -22,7 +22,19 @@ from repro.store import Store
 from repro.work.queue import Task
 
 AROUND = (0.5, 1.0, 2.0)  # the first rungs, over the profile's rate
-COLUMNS = ["model", "rate", "pairs", "seed", "mael", "zero_shot", "steps", "spent", "state", "run"]
+COLUMNS = [
+    "model",
+    "rate",
+    "pairs",
+    "seed",
+    "mael",
+    "zero_shot",
+    "steps",
+    "at_first",
+    "spent",
+    "state",
+    "run",
+]
 
 # Makes what is missing of some tasks; returns label -> reason of those that failed.
 Sweep = Callable[[list[Task]], dict[str, str]]
@@ -161,7 +173,9 @@ class Tuning:
             return None
         spent = effort.spent_steps(summary) if summary.get("flop") else None
         own = {"model": model, "rate": rate, "pairs": pairs, "seed": seed}
-        kept = {name: summary.get(name) for name in ("mael", "zero_shot", "steps", "state")}
+        kept = {
+            name: summary.get(name) for name in ("mael", "zero_shot", "steps", "at_first", "state")
+        }
         return {**own, **kept, "spent": spent, "run": self.store.key("train", task.spec)}
 
     def _family(self) -> list[str]:
