@@ -159,3 +159,9 @@ def test_nothing_heavy_comes_along(module: str, without: set[str]) -> None:
     code += f"if {sorted(without)!r}[i] in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_no_two_test_files_share_a_name() -> None:
+    """pytest imports them by name alone: of two alike only one is run, in one process of several."""
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
