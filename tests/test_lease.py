@@ -90,6 +90,34 @@ def test_of_many_who_follow_a_dead_holder_one_succeeds(tmp_path: Path) -> None:
         assert sorted(held) == [False] * 7 + [True]
 
 
+@pytest.mark.parametrize("content", ["", '{"token": "dead"}'])
+def test_a_lease_taken_between_two_looks_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    """Another follows the dead holder while we look: whatever we saw before, its lease stays."""
+    path = tmp_path / "key"
+    looks = [name for name in ("_identity", "alive", "_age_seconds") if hasattr(lease, name)]
+    for look in looks:
+        path.write_text(content)
+        os.utime(path, (1, 1))
+        original, taken = getattr(lease, look), []
+
+        def first_another(*given, original=original, taken=taken):  # type: ignore[no-untyped-def]
+            if not taken:
+                taken.append("before")
+                path.unlink()
+                found = original(*given)
+                assert lease._create(path, "another")
+                return found
+            return original(*given)
+
+        monkeypatch.setattr(lease, look, first_another)
+        assert not lease._take_over(path, "ours")
+        assert lease._read(path)["token"] == "another"
+        monkeypatch.setattr(lease, look, original)
+        path.unlink()
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"token": 1}'])
 def test_a_damaged_lease_does_not_block_for_ever(tmp_path: Path, content: str) -> None:
     path = tmp_path / "key"

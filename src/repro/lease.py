@@ -68,13 +68,11 @@ def _create(path: Path, token: str) -> bool:
 
 def _take_over(path: Path, token: str) -> bool:
     """Replace a dead holder's lease; of several who try at once, one succeeds."""
-    dead = _read(path).get("token")
+    dead = _identity(path)
+    if dead is None:  # gone meanwhile
+        return _create(path, token)
     if alive(path):
         return False
-    if dead is None:  # gone meanwhile, or unreadable for longer than a writer needs
-        if path.exists():
-            path.unlink(missing_ok=True)
-        return _create(path, token)
     marker = path.with_name(f".{path.name}.after-{dead}")
     try:
         marker.touch(exist_ok=False)
@@ -83,7 +81,7 @@ def _take_over(path: Path, token: str) -> bool:
             marker.unlink(missing_ok=True)
         return False
     try:
-        if _read(path).get("token") != dead:
+        if _identity(path) != dead:
             return False
         path.unlink()
         return _create(path, token)
@@ -107,6 +105,18 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return holder if isinstance(holder, dict) and {"token", "pid", "started"} <= set(holder) else {}
+
+
+def _identity(path: Path) -> str | None:
+    """What tells this lease from any later one at the same place; None where there is none."""
+    token = _read(path).get("token")
+    if token is not None:
+        return str(token)
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return f"damaged-{stat.st_ino}-{stat.st_mtime_ns}"
 
 
 def _beat(path: Path, stop: threading.Event) -> None:
