@@ -126,10 +126,18 @@ class Study:
         runs = self.runs
         for name, model in self.profile.models.items():
             try:
-                runs.source(model.weights)
+                most = runs.source(model.weights).max_tokens
             except UserError as error:
                 place = params.read(self.profile_file).place(("models", name, "weights"))
                 raise UserError(error.what, where=place, remedy=error.remedy) from None
+            for key in ("query_tokens", "passage_tokens"):
+                asked = getattr(self.profile.texts, key)
+                if most is not None and asked > most:
+                    raise UserError(
+                        f"texts.{key} is {asked:,}, but {name} reads {most:,} tokens at the most",
+                        where=params.read(self.profile_file).place(("texts", key)),
+                        remedy=f"use {most:,} or less",
+                    )
         largest, available = max(self.profile.grid.sizes), len(self.dataset.splits.train)
         if largest > available:
             raise UserError(

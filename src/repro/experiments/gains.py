@@ -125,7 +125,7 @@ def _agreement(table: pd.DataFrame, n: str) -> dict[str, Any]:
     where = "; ".join(f"{model}: {_sizes(sizes)}" for model, sizes in found.ranges.items())
     asked = f"at least {found.least_models} of {len(found.ranges)}"
     return _row(
-        f"models whose local slopes in D {agree}",
+        f"models whose local slopes in D {agree} (each over its own)",
         asked,
         str(found.agreeing),
         found.agreeing >= found.least_models,
