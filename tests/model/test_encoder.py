@@ -55,7 +55,7 @@ def test_counts_of_the_24_miniatures_are_exact(layers: int, width: int) -> None:
         intermediate_size=4 * width,
         num_attention_heads=width // 64,
     )
-    source = cast(Pretrained, SimpleNamespace(config=config, name="miniature"))
+    source = cast(Pretrained, SimpleNamespace(config=config, name="miniature", width=width))
     counts = size(source, projection=768)
     found = (counts.encoder, counts.encoder_pooler, counts.drscale, counts.total)
     assert found == MINIATURES[layers, width]

@@ -151,3 +151,12 @@ def test_weight_decay_touches_matrices_only(makers: Makers, cell: Trained) -> No
 def test_impossible_runs_are_refused(cell: Trained, changes: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         loop.RunSpec.model_validate({**cell.train.spec, **changes})
+
+
+def test_rates_warm_up_in_a_line_and_stay(cell: Trained) -> None:
+    train = cell.spec.train.model_copy(update={"warmup_steps": 4})
+    spec = cell.spec.model_copy(update={"train": train, "lr": 0.4})
+    assert spec.rates(6).tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.4, 0.4])
+    assert spec.rates(2).tolist() == pytest.approx([0.1, 0.2])  # as the first two of any number
+    still = spec.model_copy(update={"train": train.model_copy(update={"warmup_steps": 0})})
+    assert still.rates(3).tolist() == pytest.approx([0.4, 0.4, 0.4])

@@ -258,7 +258,7 @@ def test_masks_hide_the_share_asked_for_and_only_in_second_crops() -> None:
 def test_chunks_hold_every_text_once_with_its_labels_in_place() -> None:
     texts = [np.arange(10, 10 + n, dtype=np.int32) for n in (3, 9, 5, 9, 4)]
     places = [np.array([1]), np.array([0, 8]), np.empty(0, int), np.array([2]), np.array([3])]
-    parts = crops.chunks(texts, texts, places, chunk_tokens=24)
+    parts = crops.chunks(texts, texts, places, chunk_tokens=24, width=32)
     assert len(parts) > 1
     seen: list[int] = []
     for part in parts:

@@ -62,12 +62,9 @@ class Effort:
 
 def effort(spec: RunSpec, steps: float, step_flop: float, reading_flop: float) -> Effort:
     """The work of a run of so many steps; its readings by the rule of the loop."""
-    train, curve = spec.train, spec.curve
+    curve = spec.curve
     n = max(int(min(steps, curve.max_steps)), 1)
-    rates = np.full(n, spec.lr)
-    warm = min(train.warmup_steps, n)
-    rates[:warm] *= np.arange(1, warm + 1) / max(train.warmup_steps, 1)
-    places = readings(np.cumsum(rates) / spec.lr_reference, curve)
+    places = readings(np.cumsum(spec.rates(n)) / spec.lr_reference, curve)
     return Effort(
         n, 1 + _n_readings(places, step_flop, reading_flop, curve), step_flop, reading_flop
     )

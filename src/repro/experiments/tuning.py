@@ -113,7 +113,7 @@ class Tuning:
         """Everything that the choice rests on, as plain data."""
         choices = self.choices()
         width = {
-            name: self.runs.source(self.profile.models[name].weights).config.hidden_size
+            name: self.runs.source(self.profile.models[name].weights).width
             for name in {*self.family, *self.models}
         }
         others = [name for name in self.family if name not in choices]

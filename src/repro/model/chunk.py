@@ -36,7 +36,7 @@ class Chunk:
         tokens: NDArray[np.integer],
         lengths: NDArray[np.int64],
         pad_id: int,
-        width: int = 128,
+        width: int,
     ) -> Chunk:
         """The texts `rows`, whose ids stand one after another in `tokens`, of rising length.
 

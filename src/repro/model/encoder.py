@@ -108,7 +108,7 @@ def build(source: pretrained.Pretrained, params: EncoderParams, seed: int) -> En
     for; else the projection is drawn from `seed` and the temperature is that of `params`.
     """
     backbone = pretrained.backbone(source, dropout=params.dropout)
-    projection = nn.Linear(source.config.hidden_size, params.projection)
+    projection = nn.Linear(source.width, params.projection)
     encoder = Encoder(backbone, projection, params)
     head = pretrained.head(source)
     with torch.no_grad():
@@ -120,7 +120,7 @@ def build(source: pretrained.Pretrained, params: EncoderParams, seed: int) -> En
         else:
             draw = seeds.stream(seed, "projection").standard_normal(projection.weight.shape)
             projection.weight.copy_(
-                torch.from_numpy(draw.astype(np.float32)) / math.sqrt(source.config.hidden_size)
+                torch.from_numpy(draw.astype(np.float32)) / math.sqrt(source.width)
             )
             projection.bias.zero_()
     return encoder
@@ -196,7 +196,7 @@ def size(source: pretrained.Pretrained, projection: int) -> Size:
     """The parameter counts of a model with a projection of that width, from its configuration."""
     with torch.device("meta"):
         backbone = pretrained.backbone(source, random_seed=0)
-    width = source.config.hidden_size
+    width = source.width
     embeddings = sum(p.numel() for name, p in backbone.named_parameters() if "embedding" in name)
     inside = sum(p.numel() for p in backbone.parameters()) - embeddings
     pooler = width * width + width

@@ -117,12 +117,16 @@ def chunks(
     originals: list[NDArray[np.int32]],
     places: list[NDArray[np.int64]],
     chunk_tokens: int,
+    width: int,
 ) -> list[Masked]:
-    """The texts with special tokens, in chunks of similar length; the longest chunk comes last."""
+    """The texts with special tokens, in chunks of similar length; the longest chunk comes last.
+
+    width: of the hidden states, as in `Chunk.of`.
+    """
     lengths = np.array([len(text) + 2 for text in shown])
     order = np.argsort(lengths, kind="stable")
     return [
-        _chunk(order[part], lengths, shown, originals, places)
+        _chunk(order[part], lengths, shown, originals, places, width)
         for part in parts(lengths[order], chunk_tokens)
     ]
 
@@ -133,9 +137,10 @@ def _chunk(
     shown: list[NDArray[np.int32]],
     originals: list[NDArray[np.int32]],
     places: list[NDArray[np.int64]],
+    width: int,
 ) -> Masked:
     tokens = np.concatenate([np.concatenate([[CLS], shown[row], [SEP]]) for row in rows])
-    chunk = Chunk.of(rows, tokens, lengths[rows], PAD)
+    chunk = Chunk.of(rows, tokens, lengths[rows], PAD, width)
     where = [first + 1 + places[row] for first, row in zip(chunk.first(), rows, strict=True)]
     labels = np.concatenate([originals[row][places[row]] for row in rows]).astype(np.int64)
     return Masked(chunk, torch.from_numpy(np.concatenate(where)), torch.from_numpy(labels))

@@ -65,6 +65,11 @@ class RunSpec(Params):
     train: TrainParams
     curve: CurveParams
 
+    def rates(self, n_steps: int) -> NDArray[np.float64]:
+        """The learning rate of each of the first steps, float64 [n_steps]: warm-up, then constant."""
+        warm = self.train.warmup_steps
+        return self.lr * np.minimum(1.0, np.arange(1, n_steps + 1) / max(warm, 1))
+
     @model_validator(mode="after")
     def _possible(self) -> RunSpec:
         if self.lr * self.train.weight_decay >= 1:
@@ -152,9 +157,7 @@ class Trainer:
         )
         self.device = next(encoder.parameters()).device
         self.optimizer = optimizer(encoder, spec)
-        self.lr = np.full(spec.curve.max_steps, spec.lr)
-        warm = min(spec.train.warmup_steps, len(self.lr))
-        self.lr[:warm] *= np.arange(1, warm + 1) / max(warm, 1)
+        self.lr = spec.rates(spec.curve.max_steps)
         self.lr_steps = np.cumsum(self.lr) / spec.lr_reference
         self.readings = readings(self.lr_steps, spec.curve)
         self.done = self.tokens = 0

@@ -168,6 +168,7 @@ class Pretraining:
         self.tokenizer, self.pieces, self.held_out, self.out = tokenizer, pieces, held_out, out
         self.spec, self.key = spec, digest(spec)
         self.seed = seeds.derive(params.seed, "pretrain", self.size)
+        self.layers, self.width = params.layers_width(self.size)
         self.work = out / ".work" / f"{self.size}-{self.key}"
         self.learner = self._start()
         self.optimizer = _optimizer(self.learner, self.training)
@@ -212,7 +213,7 @@ class Pretraining:
         seed = seeds.derive(self.params.seed, "held out")
         first, second = batch(self.held_out, crops, seed, 0, n_texts)
         texts, nowhere = [*first, *second], [np.empty(0, np.int64)] * (2 * n_texts)
-        parts = chunks(texts, texts, nowhere, self.training.chunk_tokens)
+        parts = chunks(texts, texts, nowhere, self.training.chunk_tokens, self.width)
         encoder = self.learner.encoder
         vectors = encode(encoder, [part.chunk for part in parts], 2 * n_texts)
         scores = float(encoder.scale().detach()) * (vectors[:n_texts] @ vectors[n_texts:].T)
@@ -232,7 +233,7 @@ class Pretraining:
         originals = [*first, *second]
         n_pieces = self.tokenizer.get_vocab_size()
         shown, places = mask(originals, n_pairs, training.crops, n_pieces, self.seed, step)
-        parts = chunks(shown, originals, places, training.chunk_tokens)
+        parts = chunks(shown, originals, places, training.chunk_tokens, self.width)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.zero_grad(set_to_none=True)
@@ -256,8 +257,7 @@ class Pretraining:
     def _lr(self, step: int) -> float:
         """Linear warm-up, then a cosine to zero; the peak falls with the root of the width."""
         training = self.training
-        _, width = self.params.layers_width(self.size)
-        peak = training.lr * math.sqrt(32 / width)
+        peak = training.lr * math.sqrt(32 / self.width)
         warm = min(training.warmup_steps, training.steps)
         if step < warm:
             return peak * (step + 1) / warm
@@ -270,15 +270,14 @@ class Pretraining:
         source = pretrained.load(str(self.work), untrained=True)
         draw = seeds.derive(self.seed, "weights")
         backbone = pretrained.backbone(source, dropout=0.0, random_seed=draw)
-        _, width = self.params.layers_width(self.size)
         params = EncoderParams(
             projection=self.params.shape.output,
             scoring="cosine",
             temperature=self.training.temperature,
             dropout=0.0,
         )
-        encoder = Encoder(backbone, nn.Linear(width, params.projection), params)
-        return Learner(encoder, width, self.tokenizer.get_vocab_size(), self.seed)
+        encoder = Encoder(backbone, nn.Linear(self.width, params.projection), params)
+        return Learner(encoder, self.width, self.tokenizer.get_vocab_size(), self.seed)
 
     def _resume(self) -> tuple[list[dict[str, Any]], float]:
         """Log and seconds of an interrupted pre-training; the learner is put back to its end."""
@@ -307,14 +306,13 @@ class Pretraining:
         fill(folder, self.learner.encoder, log, about)
 
     def _lay_out(self, folder: Path) -> None:
-        layers, width = self.params.layers_width(self.size)
         shape = self.params.shape
-        heads = max(1, width // shape.head_width)
+        heads = max(1, self.width // shape.head_width)
         lay_out(
             folder,
             self.tokenizer,
-            layers=layers,
-            width=width,
+            layers=self.layers,
+            width=self.width,
             heads=heads,
             positions=shape.positions,
         )
