@@ -83,6 +83,7 @@ def test_regime_is_the_longest_steady_range() -> None:
     assert not find_regime(slopes(0.04, 0.13, 0.27))
     assert not find_regime(slopes(-0.01, -0.01))
     assert not find_regime(slopes(0.2))
+    assert find_regime(slopes(0.2)).reason.endswith("it takes 3 data sizes, here are 2")
 
 
 def test_local_slopes_of_a_power_law_are_its_exponent() -> None:

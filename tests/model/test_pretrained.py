@@ -32,9 +32,11 @@ def copy_of(name: str, folder: Path) -> Path:
     return folder
 
 
-def test_three_sizes_are_shipped_smallest_first() -> None:
+def test_all_sizes_are_shipped_smallest_first() -> None:
     assert SHIPPED[:1] == ["micro/1x32"]
-    assert {"micro/1x32", "micro/2x64", "micro/2x128"} <= set(SHIPPED)
+    sizes = ("1x32", "1x64", "2x64", "1x128", "2x128", "4x128")
+    assert {f"micro/{size}" for size in sizes} <= set(SHIPPED)
+    assert len([name for name in SHIPPED if name.startswith("micro/2x64")]) >= 5  # checkpoints
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -126,6 +128,16 @@ def test_a_folder_gives_the_same_as_the_name(tmp_path: Path) -> None:
         by_name.digest,
         by_name.tokenizer_digest,
     )
+
+
+@pytest.mark.parametrize("keep", [0, 4, 200, -1])
+def test_weights_that_are_cut_off_are_refused_by_name(tmp_path: Path, keep: int) -> None:
+    folder = copy_of(SMALLEST, tmp_path / "copy")
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:keep])
+    with pytest.raises(UserError, match="safetensors cannot be read") as error:
+        pretrained.load(str(folder))
+    assert error.value.where == str(file)
 
 
 def test_digest_follows_weights_and_head_but_not_the_log(tmp_path: Path) -> None:

@@ -129,6 +129,11 @@ def find_regime(slopes: pd.DataFrame, factor: float = FACTOR) -> Regime:
             found = (last - first, -float(np.log(part.max() / part.min())), first)
             best = found if best is None or found[:2] > best[:2] else best
     listed = ", ".join(f"{v:.3f}" for v in mean)
+    if len(sizes) < rule.least_sizes:
+        reason = (
+            f"no power-law regime: it takes {rule.least_sizes} data sizes, here are {len(sizes)}"
+        )
+        return Regime((), sizes, reason, ranges)
     if best is None:
         reason = (
             f"no power-law regime: over no range of {rule.least_sizes} of {len(sizes)} sizes do the "

@@ -238,6 +238,8 @@ def _download(weights: str) -> Path:
 
 def _weight_files(weights: str, folder: Path) -> list[Path]:
     files = sorted(folder.glob("model*.safetensors"))
+    for file in files:
+        _check_whole(file)
     if files:
         return files
     pickled = sorted(folder.glob("*.bin"))
@@ -254,6 +256,21 @@ def _weight_files(weights: str, folder: Path) -> list[Path]:
         where=str(folder),
         remedy="put model.safetensors beside config.json",
     )
+
+
+def _check_whole(file: Path) -> None:
+    """Refuse a file that is cut off or no safetensors; only its header is read."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, framework="pt"):
+            pass
+    except (SafetensorError, OSError) as error:
+        raise UserError(
+            f"{file.name} cannot be read: {str(error).splitlines()[0]}",
+            where=str(file),
+            remedy="copy or download it again",
+        ) from None
 
 
 def _read(weights: str, folder: Path) -> tuple[Any, dict[str, Any]]:
