@@ -1,6 +1,6 @@
 """Every speed that is asked of training, encoding, evaluation and workers, beside its peer.
 
-    make bench [ARGS=--quick]      (an idle machine; about half an hour)
+    make bench [ARGS=--quick]      (long; wants an idle machine)
 
 Installs the peer into build/peer if it is not there, then runs each script in a process of its own.
 """
@@ -17,6 +17,7 @@ import peer
 SCRIPTS = [
     ["train.py", "--threads", "1"],
     ["train.py", "--threads", "2"],
+    ["dropout.py"],
     ["encode.py"],
     ["evaluate.py"],
     ["workers.py"],

@@ -6,6 +6,7 @@ import argparse
 import functools
 import os
 import platform
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -221,6 +222,12 @@ def table(columns: list[str], rows: list[list[str]]) -> str:
         "| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |"
         for line in lines
     )
+
+
+def told(row: list[str]) -> list[str]:
+    """`row`, printed as soon as it is measured: what is killed later has not lost it."""
+    print(" | ".join(row), file=sys.stderr, flush=True)
+    return row
 
 
 def show(

@@ -36,7 +36,7 @@ def main() -> None:
     for model, length in SETTINGS[:1] if given.quick else SETTINGS:
         n_texts = 256 if given.quick else (4096 if model == "1x32" else 1024)
         row, more = measure(model, length, n_texts, common.rounds(given))
-        rows.append(row)
+        rows.append(common.told(row))
         asked += more
     columns = ["model, tokens", "ids", "texts", *(f"peer, {size}" for size in BATCHES)]
     columns += ["ids / peer's best", *(f"texts / peer, {size}" for size in BATCHES)]

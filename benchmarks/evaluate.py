@@ -41,7 +41,7 @@ def main() -> None:
     rows, asked = [], []
     for model in MODELS[:1] if given.quick else MODELS:
         row, more = measure(model, profile, 1 if given.quick else 4, common.rounds(given))
-        rows.append(row)
+        rows.append(common.told(row))
         asked += more
     columns = ["model", "a reading, s", "plain, s", "plain / ours", "a reading, steps"]
     columns += [f"of a run of {steps:,} steps" for steps in RUNS]

@@ -158,7 +158,7 @@ def main() -> None:
     for setting in chosen:
         if given.threads in setting.times_peer or given.threads == 1:
             row, more = measure(setting, given.threads, common.rounds(given), quick=given.quick)
-            rows.append(row)
+            rows.append(common.told(row))
             asked += more
     columns = ["model, tokens", "ours", "loop", "trainer", "plain"]
     columns += ["ours / loop", "ours / trainer", "ours / plain", "of sgemm"]

@@ -53,7 +53,7 @@ def main() -> None:
     rows, asked = [], []
     for model in MODELS[:1] if given.quick else MODELS:
         row, more = scaling(model, 0.5 if given.quick else SECONDS, common.rounds(given))
-        rows.append(row)
+        rows.append(common.told(row))
         asked.append(more)
     columns = ["model", "training", "products", "training / products"]
     note = "Rate of both over the sum of the rates of each alone: median (least to greatest)."

@@ -1,4 +1,4 @@
-"""Dropout whose random bits cost little: on a CPU torch draws them one by one, at six times the price."""
+"""Dropout at a third of the price: on a CPU torch draws its random bits one by one."""
 
 from __future__ import annotations
 
