@@ -37,7 +37,7 @@ lint:  ## format, lint, types, stripped notebooks
 	@$(RUN) ruff format --check . && $(RUN) ruff check . && $(RUN) mypy && \
 	$(RUN) nbstripout --verify notebooks/*.ipynb
 
-bench:  ## speed beside sentence-transformers; half an hour of an idle machine   [ARGS=--quick]
+bench:  ## speed beside sentence-transformers; long, wants an idle machine   [ARGS=--quick]
 	@py="$$($(PYTHON) bootstrap.py)" && "$$py" benchmarks/bench.py $(ARGS)
 
 clean:  ## remove build/ and caches; never runs/
