@@ -56,7 +56,7 @@ def test_what_falls_short_is_named_and_the_rest_is_counted() -> None:
     assert shown.iloc[1].tolist() == ["○ no", checks[1]["check"], "at least 40", "9"]
     said = reading.weak_steps(checks)
     assert "1x32 on 320 pairs" in said
-    assert "steps in D" not in said
+    assert "steps in D that lower" not in said
     assert "Nothing" in reading.weak_steps([{**row, "met": True} for row in checks])
 
 

@@ -22,7 +22,7 @@ def write(study: Study, name: str) -> None:
     results = [
         study.store.path(task.kind, study.store.key(task.kind, task.spec))
         for run in study.planned()
-        for task in (run.train, run.ranking)
+        for task in run.tasks
     ]
     record = {
         "name": name,

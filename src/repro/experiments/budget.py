@@ -59,7 +59,7 @@ class Budget:
 def budget(plan: Runs, experiments: Mapping[str, list[Trained]], workers: int) -> Budget:
     """The budget of what is missing in the store; experiments: name -> its runs, in order."""
     lines, missing = {}, {}
-    counted: set[str] = set()
+    counted: set[tuple[str, str]] = set()
     for name, runs in experiments.items():
         line, own = _line(plan, runs, counted)
         lines[name] = line
@@ -70,11 +70,13 @@ def budget(plan: Runs, experiments: Mapping[str, list[Trained]], workers: int) -
 
 
 def distinct(experiments: Mapping[str, list[Trained]]) -> list[Trained]:
-    """The runs of all experiments, each once, in order."""
+    """The runs of all experiments, each once, in order; ranked where one of them asks for it."""
     found: dict[str, Trained] = {}
     for runs in experiments.values():
         for run in runs:
-            found.setdefault(run.spec.model_dump_json(), run)
+            key = run.spec.model_dump_json()
+            if key not in found or found[key].ranking is None:
+                found[key] = run
     return list(found.values())
 
 
@@ -87,9 +89,9 @@ def makespan(seconds: Iterable[float], workers: int) -> float:
 
 
 def _line(
-    plan: Runs, runs: list[Trained], counted: set[str]
+    plan: Runs, runs: list[Trained], counted: set[tuple[str, str]]
 ) -> tuple[Line, dict[tuple[str, str], Task]]:
-    """The line of an experiment, and its tasks to do; adds the keys of its runs to `counted`."""
+    """The line of an experiment, and its tasks to do; adds their places to `counted`."""
     stored = shared = 0
     training = reading = ranking = flop = 0.0
     missing: dict[tuple[str, str], Task] = {}
@@ -97,12 +99,9 @@ def _line(
         places = [(task.kind, plan.store.key(task.kind, task.spec)) for task in run.tasks]
         there = [plan.store.has(*where) for where in places]
         stored += all(there)
-        if places[0][1] in counted:
-            shared += 1
-            continue
-        counted.add(places[0][1])
+        shared += places[0] in counted
         for task, where, done in zip(run.tasks, places, there, strict=True):
-            if done:
+            if done or where in counted:
                 continue
             missing[where] = task
             flop += task.flop
@@ -112,4 +111,5 @@ def _line(
                 reading += share * task.seconds
             else:
                 ranking += task.seconds
+        counted.update(places)
     return Line(len(runs), stored, shared, training, reading, ranking, flop), missing

@@ -6,7 +6,6 @@ models nearly everything is uncertain; each answer says from how many runs it co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from repro.experiments import foresight, law_fits, published, rivals
 from repro.experiments.answer import Answer, answer, part
 from repro.experiments.bend import bend
 from repro.experiments.regime import Regime, find_regime, local_slopes
+from repro.experiments.replicates import PairLosses
 from repro.laws import holdout
 from repro.laws.fit import fit
 from repro.laws.intervals import intervals, widened
@@ -27,7 +27,6 @@ from repro.laws.table import Table
 from repro.params import UserError
 
 ASKED = ("M4", "M5", "M6", "M7", "M8", "M20", "S3", "S4", "S5", "S14", "C3")
-PairLosses = Mapping[tuple[str, int, int], NDArray[np.floating[Any]]]
 
 
 def answers(

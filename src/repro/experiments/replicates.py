@@ -7,12 +7,17 @@ order, fixed by the data seed.  So the noise here holds no share of the subset d
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.stats import chi2
 
+# Run (model, D, seed) -> loss of each validation pair at its minimum, float [m], nats.
+PairLosses = Mapping[tuple[str, int, int], NDArray[np.floating[Any]]]
 NOT_EXACT = ("censored", "diverged")  # bounds, and runs that say nothing
 
 

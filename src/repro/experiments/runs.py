@@ -28,19 +28,19 @@ from repro.work.queue import Task
 
 @dataclass(frozen=True)
 class Trained:
-    """One training run and the measurement of its best checkpoint on the test pairs."""
+    """One training run and, if asked for, the ranking of its best checkpoint on the test pairs."""
 
     model: str
     pairs: int
     seed: int
     spec: RunSpec
     train: Task
-    ranking: Task
+    ranking: Task | None = None
 
     @property
-    def tasks(self) -> tuple[Task, Task]:
+    def tasks(self) -> tuple[Task, ...]:
         """What is to be made, in order."""
-        return self.train, self.ranking
+        return (self.train,) if self.ranking is None else (self.train, self.ranking)
 
 
 class Runs:
@@ -56,31 +56,26 @@ class Runs:
         self.profile, self.dataset, self.store = profile, dataset, store
         self.estimator = estimator or Estimator()
 
-    def trained(self, model: str, *, pairs: int, seed: int = 0) -> Trained:
-        """The run of `model` on `pairs` pairs; `seed` is added to the profile's run seed."""
-        weights = self.profile.models[model].weights
-        spec, train = self.training(model, pairs=pairs, seed=seed)
-        key = self.store.key("train", train.spec)
-        ranking = RankingSpec(
-            run=key, test=self.dataset.evaluation("test").digest, params=self.profile.ranking
-        )
-        flop = self._flop_of_ranking(weights)
-        measured = Task(
-            "measure",
-            ranking.model_dump(mode="json"),
-            f"ranking of {train.label}",
-            flop,
-            {**train.inputs, "run": train.spec},
-            after=("train", key),
-            seconds=self.estimator.ranking(spec, self.effort(spec, weights), flop),
-        )
-        return Trained(model, pairs, spec.seed, spec, train, measured)
+    def trained(
+        self,
+        model: str,
+        *,
+        pairs: int,
+        seed: int = 0,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        weights: str | None = None,
+        ranked: bool = True,
+    ) -> Trained:
+        """The run of `model` on `pairs` pairs; `seed` is added to the profile's run seed.
 
-    def training(
-        self, model: str, *, pairs: int, seed: int = 0, lr: float | None = None
-    ) -> tuple[RunSpec, Task]:
-        """The training alone, at the profile's rate or at `lr`; for a cell that is not ranked."""
-        profile, weights = self.profile, self.profile.models[model].weights
+        lr, weight_decay, weights: other than those of the profile.
+        """
+        profile = self.profile
+        weights = weights or profile.models[model].weights
+        train = profile.train
+        if weight_decay is not None:
+            train = train.model_copy(update={"weight_decay": weight_decay})
         spec = RunSpec(
             weights=self.source(weights).digest,
             tokens=self._texts(weights).table.digest,
@@ -92,17 +87,39 @@ class Runs:
             lr_reference=profile.lr_reference,
             encoder=profile.encoder,
             texts=profile.texts,
-            train=profile.train,
+            train=train,
             curve=profile.curve,
         )
         inputs = {"weights": weights, "dataset": self.dataset.params.model_dump(mode="json")}
         if self.dataset.view:
             inputs["view"] = self.dataset.view
-        label = f"{model} D={pairs:,} seed {spec.seed}" + (f" lr {lr:.3g}" if lr else "")
+        label = f"{model} D={pairs:,} seed {spec.seed}"
+        label += f" lr {lr:.3g}" if lr is not None else ""
+        label += f" decay {weight_decay:.3g}" if weight_decay is not None else ""
+        label += f" from {weights}" if weights != profile.models[model].weights else ""
         work = self.effort(spec, weights)
         seconds = self.estimator.training(spec, work)
-        return spec, Task(
+        task = Task(
             "train", spec.model_dump(mode="json"), label, work.train_flop, inputs, seconds=seconds
+        )
+        ranking = self._ranking(spec, task, work) if ranked else None
+        return Trained(model, pairs, spec.seed, spec, task, ranking)
+
+    def _ranking(self, spec: RunSpec, train: Task, work: Effort) -> Task:
+        """The measurement of a run's best checkpoint on the test pairs."""
+        key = self.store.key("train", train.spec)
+        ranking = RankingSpec(
+            run=key, test=self.dataset.evaluation("test").digest, params=self.profile.ranking
+        )
+        flop = self._flop_of_ranking(train.inputs["weights"])
+        return Task(
+            "measure",
+            ranking.model_dump(mode="json"),
+            f"ranking of {train.label}",
+            flop,
+            {**train.inputs, "run": train.spec},
+            after=("train", key),
+            seconds=self.estimator.ranking(spec, work, flop),
         )
 
     @functools.lru_cache(maxsize=256)  # noqa: B019 (one object a study)
@@ -116,11 +133,18 @@ class Runs:
         return size(self.source(weights), self.profile.encoder.projection)
 
     def row(self, run: Trained) -> dict[str, Any] | None:
-        """The table row of a run that is trained and measured, else None."""
-        summary, measured = self.summary(run.train), self._folder(run.ranking)
-        if summary is None or measured is None:
+        """The table row of a run of which everything asked for is there, else None.
+
+        Columns of the ranking (test_entropy, mrr10 and the other metrics) only where it was asked for.
+        """
+        summary, metrics = self.summary(run.train), {}
+        if summary is None:
             return None
-        metrics = json.loads((measured / "metrics.json").read_text(encoding="utf-8"))
+        if run.ranking is not None:
+            measured = self._folder(run.ranking)
+            if measured is None:
+                return None
+            metrics = json.loads((measured / "metrics.json").read_text(encoding="utf-8"))
         spec = run.spec
         return {
             "model": run.model,
@@ -131,6 +155,7 @@ class Runs:
             "batch": spec.train.batch_pairs,
             "negatives": spec.train.negatives.count,
             "weight_decay": spec.train.weight_decay,
+            "weights": run.train.inputs["weights"],
             **{
                 name: summary.get(name)
                 for name in (

@@ -164,7 +164,7 @@ class Tuning:
 
     @functools.cache  # noqa: B019 (one object a command)
     def _task(self, model: str, rate: float, pairs: int, seed: int) -> Task:
-        return self.runs.training(model, pairs=pairs, seed=seed, lr=rate)[1]
+        return self.runs.trained(model, pairs=pairs, seed=seed, lr=rate, ranked=False).train
 
     def _row(self, model: str, rate: float, pairs: int, seed: int) -> dict[str, Any] | None:
         task = self._task(model, rate, pairs, seed)

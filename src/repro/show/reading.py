@@ -36,8 +36,8 @@ def seed_noise(noise: Any) -> str:
         f"Pooled sd between seeds of one cell: **{noise.sd:.3f} nats** [{low:.3f}, {high:.3f}], "
         f"{100 * noise.relative:.1f} % of MAEL ({noise.df} degrees of freedom, {noise.cells} cells). A seed "
         "changes the order of batches, the negatives and dropout, not which pairs are drawn; and all "
-        "cells are read on one set of validation pairs, whose own error is not in this sd: a step "
-        "counts where test_entropy, on other pairs, falls too."
+        "cells are read on one set of validation pairs, whose own draw is not in this sd: a step "
+        "counts where other pairs bear it out (table under Reading)."
     )
 
 

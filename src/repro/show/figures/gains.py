@@ -18,8 +18,8 @@ from repro.show.style import Drawing
 def gains(steps: pd.DataFrame, least: float) -> Drawing:
     """How far MAEL falls at each step in D (above) and in N (below), in sds between seeds.
 
-    steps: from `experiments.gains.steps`.  Steps under `least` sds are framed.  Where no sd is known
-    the fall is shown in percent.
+    steps: from `experiments.gains.steps`.  Steps under `least` sds are framed; `*`: the entropy of
+    the test pairs does not fall.  Where no sd is known the fall is shown in percent.
     """
     known = bool(steps["sds"].notna().any())
     values = steps.assign(shown=steps["sds"] if known else 100 * steps["relative"])
@@ -44,11 +44,12 @@ def gains(steps: pd.DataFrame, least: float) -> Drawing:
             least if known else 0.0,
         )
     figure.suptitle(f"Fall of MAEL at each step of the grid, in {unit}", **SUPER)
-    weak = int((steps["sds"] < least).sum())
+    weak, alone = int((steps["sds"] < least).sum()), int((steps["test"] <= 0).sum())
     alt = (
         f"Two heat maps of the fall of MAEL at {len(steps)} steps, in {unit}: above, from one data size to "
         f"the next; below, from one model to the next. "
         + (f"Steps under {least:g} sds: {weak}." if known else "No noise of seeds is known.")
+        + f" Steps that do not lower the entropy of the test pairs: {alone}."
     )
     return Drawing(figure=figure, name="gains", alt=alt, data={"steps": steps.to_dict("list")})
 
@@ -61,7 +62,14 @@ def _steps(
         panel.set_axis_off()
         return
     values = table.to_numpy(float)
-    notes = np.array([[f"{v:.1f}" if np.isfinite(v) else "–" for v in row] for row in values])
+    alone = {(step["model"], step["d"]) for _, step in steps.iterrows() if step["test"] <= 0}
+    notes = np.array([
+        [
+            (f"{v:.1f}" if np.isfinite(v) else "–") + (" *" if (model, d) in alone else "")
+            for d, v in row.items()
+        ]
+        for model, row in table.iterrows()
+    ])  # fmt: skip
     sns.heatmap(
         table, annot=notes, fmt="", cmap="viridis", vmin=0, vmax=top, ax=panel, linewidths=1.5,
         annot_kws={"fontsize": 9}, cbar=False,
@@ -85,6 +93,6 @@ def _steps(
         if along == "D"
         else "more parameters: from one model to the next"
     )
-    panel.set_title(
-        what + (f"   (framed: under {least:g})" if (values < least).any() else ""), fontsize=9.5
-    )
+    marks = [f"framed: under {least:g}"] if (values < least).any() else []
+    marks += ["*: not on the test pairs"] if alone else []
+    panel.set_title(what + (f"   ({'; '.join(marks)})" if marks else ""), fontsize=9.5)
