@@ -51,7 +51,9 @@ def test_an_encoder_that_is_not_a_number_has_no_metrics(
     encoder, texts, dataset = makers.parts(spec, cell.train.inputs)
     with torch.no_grad():
         encoder.projection.weight.fill_(float("nan"))
-    ranking.run(RankingSpec.model_validate(cell.ranking.spec), encoder, texts, dataset, tmp_path)
+    test = dataset.evaluation("test")
+    spec_ = RankingSpec.model_validate(cell.ranking.spec)
+    ranking.run(spec_, encoder, texts, dataset, test, tmp_path)
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert set(metrics.values()) == {None}
     assert "mrr10" in metrics

@@ -30,7 +30,7 @@ def write_report(study: Study) -> dict[str, Any]:
         "digests": study.digests(),
         "provenance": study.provenance(),
         "grid": records(table),
-        "missing": sum(study.runs.row(run) is None for run in study.planned()),
+        "missing": study.missing(),
         "laws": answers["law_choice"]["laws"],
         "claims": claims.verdicts(answers, embedded=not study.comparable),
     }

@@ -156,6 +156,11 @@ class Study:
             )
         return distinct(self.experiments())
 
+    def missing(self) -> int:
+        """How many of the planned runs lack something that was asked for."""
+        there = [(self.runs.row(run), self.runs.target_rows(run)) for run in self.planned()]
+        return sum(row is None or targets is None for row, targets in there)
+
     def sweep(self) -> dict[str, str]:
         """Make what is missing; returns label -> reason of the runs that failed."""
         tasks = [task for run in self.planned() for task in run.tasks]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from repro.experiments.runs import Runs, Trained
@@ -70,13 +70,16 @@ def budget(plan: Runs, experiments: Mapping[str, list[Trained]], workers: int) -
 
 
 def distinct(experiments: Mapping[str, list[Trained]]) -> list[Trained]:
-    """The runs of all experiments, each once, in order; ranked where one of them asks for it."""
+    """The runs of all experiments, each once, in order, with every ranking that one of them asks for."""
     found: dict[str, Trained] = {}
     for runs in experiments.values():
         for run in runs:
-            key = run.spec.model_dump_json()
-            if key not in found or found[key].ranking is None:
-                found[key] = run
+            before = found.setdefault(run.spec.model_dump_json(), run)
+            found[run.spec.model_dump_json()] = replace(
+                before,
+                ranking=before.ranking or run.ranking,
+                targets={**before.targets, **run.targets},
+            )
     return list(found.values())
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from repro.data.dataset import Dataset
+from repro.data.evaluation import SplitName
+from repro.data.targets import out_of_domain
 from repro.experiments.effort import Effort
 from repro.experiments.estimate import Estimator
 from repro.experiments.profile import Profile
@@ -28,7 +31,8 @@ from repro.work.queue import Task
 
 @dataclass(frozen=True)
 class Trained:
-    """One training run and, if asked for, the ranking of its best checkpoint on the test pairs."""
+    """One training run and, if asked for, rankings by its best checkpoint: on the test pairs, and
+    out of domain (target -> task)."""
 
     model: str
     pairs: int
@@ -36,11 +40,13 @@ class Trained:
     spec: RunSpec
     train: Task
     ranking: Task | None = None
+    targets: Mapping[str, Task] = field(default_factory=dict)
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         """What is to be made, in order."""
-        return (self.train,) if self.ranking is None else (self.train, self.ranking)
+        own = (self.train,) if self.ranking is None else (self.train, self.ranking)
+        return (*own, *self.targets.values())
 
 
 class Runs:
@@ -66,10 +72,12 @@ class Runs:
         weight_decay: float | None = None,
         weights: str | None = None,
         ranked: bool = True,
+        targets: bool = False,
     ) -> Trained:
         """The run of `model` on `pairs` pairs; `seed` is added to the profile's run seed.
 
-        lr, weight_decay, weights: other than those of the profile.
+        lr, weight_decay, weights: other than those of the profile.  ranked: measured on the test
+        pairs.  targets: measured on each target that the dataset declares.
         """
         profile = self.profile
         weights = weights or profile.models[model].weights
@@ -102,22 +110,46 @@ class Runs:
         task = Task(
             "train", spec.model_dump(mode="json"), label, work.train_flop, inputs, seconds=seconds
         )
-        ranking = self._ranking(spec, task, work) if ranked else None
-        return Trained(model, pairs, spec.seed, spec, task, ranking)
+        measure = functools.partial(self._ranking, spec, task, work)
+        ranking = measure(self.dataset, "test") if ranked else None
+        others = {name: measure(*where, name) for name, where in self.targets.items() if targets}
+        return Trained(model, pairs, spec.seed, spec, task, ranking, others)
 
-    def _ranking(self, spec: RunSpec, train: Task, work: Effort) -> Task:
-        """The measurement of a run's best checkpoint on the test pairs."""
-        key = self.store.key("train", train.spec)
+    @functools.cached_property
+    def targets(self) -> dict[str, tuple[Dataset, SplitName]]:
+        """Dataset and evaluation set of each target that the dataset declares."""
+        declared = self.dataset.params.targets
+        found = out_of_domain(self.store, self.dataset.params)
+        return {name: (dataset, declared[name].set) for name, dataset, _ in found}
+
+    def _ranking(
+        self,
+        spec: RunSpec,
+        train: Task,
+        work: Effort,
+        dataset: Dataset,
+        split: SplitName,
+        target: str = "",
+    ) -> Task:
+        """The measurement of a run's best checkpoint on an evaluation set of `dataset`."""
+        key, weights = self.store.key("train", train.spec), train.inputs["weights"]
         ranking = RankingSpec(
-            run=key, test=self.dataset.evaluation("test").digest, params=self.profile.ranking
+            run=key,
+            test=dataset.evaluation(split).digest,
+            tokens=self._texts(weights, dataset).table.digest,
+            params=self.profile.ranking,
         )
-        flop = self._flop_of_ranking(train.inputs["weights"])
+        inputs = {**train.inputs, "run": train.spec}
+        if target:
+            about = dataset.params.model_dump(mode="json")
+            inputs["target"] = {"dataset": about, "set": split}
+        flop = self._flop_of_ranking(weights, dataset, split)
         return Task(
             "measure",
             ranking.model_dump(mode="json"),
-            f"ranking of {train.label}",
+            f"ranking of {train.label}" + (f" on {target}" if target else ""),
             flop,
-            {**train.inputs, "run": train.spec},
+            inputs,
             after=("train", key),
             seconds=self.estimator.ranking(spec, work, flop),
         )
@@ -137,14 +169,10 @@ class Runs:
 
         Columns of the ranking (test_entropy, mrr10 and the other metrics) only where it was asked for.
         """
-        summary, metrics = self.summary(run.train), {}
-        if summary is None:
+        summary = self.summary(run.train)
+        metrics = self._metrics(run.ranking) if run.ranking else {}
+        if summary is None or metrics is None:
             return None
-        if run.ranking is not None:
-            measured = self._folder(run.ranking)
-            if measured is None:
-                return None
-            metrics = json.loads((measured / "metrics.json").read_text(encoding="utf-8"))
         spec = run.spec
         return {
             "model": run.model,
@@ -166,6 +194,23 @@ class Runs:
             **metrics,
             "run": self.store.key("train", run.train.spec),
         }  # fmt: skip
+
+    def target_rows(self, run: Trained) -> list[dict[str, Any]] | None:
+        """A row a target: its name, and the metrics of `row` there; None where one is not there yet."""
+        rows = []
+        for name, task in run.targets.items():
+            metrics = self._metrics(task)
+            if metrics is None:
+                return None
+            rows.append({"target": name, **metrics})
+        return rows
+
+    def _metrics(self, ranking: Task) -> dict[str, Any] | None:
+        folder = self._folder(ranking)
+        if folder is None:
+            return None
+        found: dict[str, Any] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+        return found
 
     def summary(self, train: Task) -> dict[str, Any] | None:
         """The summary of a finished training (state, MAEL, S, FLOPs, seconds), else None.
@@ -203,7 +248,7 @@ class Runs:
         """The work of a training run, as far as it can be told before."""
         train, texts, model = spec.train, self._texts(weights), self.size(weights)
         queries = texts.query_lengths(np.arange(len(self.dataset.collection.queries)))
-        passages = self._passage_lengths(weights)
+        passages = self._passage_lengths(weights, self.dataset)
         n_passages = train.batch_pairs + train.negatives.count
         a_step = train.batch_pairs * model.train_flop(queries) / len(queries)
         a_step += n_passages * model.train_flop(passages) / len(passages)
@@ -218,23 +263,26 @@ class Runs:
             run.spec, work
         )
 
-    def _flop_of_ranking(self, weights: str) -> float:
-        """FLOPs of encoding the searched passages and the test set."""
-        model, lengths = self.size(weights), self._passage_lengths(weights)
-        share = self.searched() / len(lengths)
-        test = reading_flop(model, self._texts(weights), self.dataset.evaluation("test"))
+    def _flop_of_ranking(self, weights: str, dataset: Dataset, split: SplitName) -> float:
+        """FLOPs of encoding the searched passages and the evaluation set."""
+        model, lengths = self.size(weights), self._passage_lengths(weights, dataset)
+        share = self.searched(dataset) / len(lengths)
+        test = reading_flop(model, self._texts(weights, dataset), dataset.evaluation(split))
         return share * model.encode_flop(lengths) + test
 
-    def searched(self) -> int:
-        """How many passages a ranking searches."""
-        wanted, there = self.profile.ranking.passages, len(self.dataset.collection.passages)
+    def searched(self, dataset: Dataset | None = None) -> int:
+        """How many passages a ranking searches; of the dataset trained on, or of another."""
+        wanted = self.profile.ranking.passages
+        there = len((dataset or self.dataset).collection.passages)
         return there if wanted == "all" else min(wanted, there)
 
-    def _passage_lengths(self, weights: str) -> NDArray[np.int64]:
-        n_passages = len(self.dataset.collection.passages)
-        return self._texts(weights).passage_lengths(np.arange(n_passages))
+    def _passage_lengths(self, weights: str, dataset: Dataset) -> NDArray[np.int64]:
+        n_passages = len(dataset.collection.passages)
+        return self._texts(weights, dataset).passage_lengths(np.arange(n_passages))
 
-    def _texts(self, weights: str) -> Texts:
+    def _texts(self, weights: str, dataset: Dataset | None = None) -> Texts:
         source = self.source(weights)
-        table = self.dataset.tokens(self.store, source.tokenizer, source.tokenizer_digest)
+        table = (dataset or self.dataset).tokens(
+            self.store, source.tokenizer, source.tokenizer_digest
+        )
         return Texts(table, source, self.profile.texts)

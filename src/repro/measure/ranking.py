@@ -12,6 +12,7 @@ from pydantic import Field
 
 from repro import seeds
 from repro.data.dataset import Dataset
+from repro.data.evaluation import EvaluationSet
 from repro.measure.evaluate import pair_entropies
 from repro.measure.retrieval import METRICS, ranking_metrics, top_k
 from repro.model.encoder import Encoder, encode
@@ -35,16 +36,24 @@ class RankingSpec(Params):
     """Everything that determines the measurement."""
 
     run: str  # key of the training run
-    test: str  # digest of the test set
+    test: str  # digest of the evaluation set
+    tokens: str  # digest of the token table of the collection that is searched
     params: RankingParams
 
 
-def run(spec: RankingSpec, encoder: Encoder, texts: Texts, dataset: Dataset, folder: Path) -> None:
-    """Measure `encoder` on the test pairs; writes metrics.json and test.npy (float64 [m], nats).
+def run(
+    spec: RankingSpec,
+    encoder: Encoder,
+    texts: Texts,
+    dataset: Dataset,
+    test: EvaluationSet,
+    folder: Path,
+) -> None:
+    """Measure `encoder` on the pairs of `test`; writes metrics.json and test.npy (float64 [m], nats).
 
+    texts, dataset: of the collection that is searched, which need not be the one trained on.
     An encoder whose vectors are not numbers (the run diverged at once) has null for every metric.
     """
-    test = dataset.evaluation("test")
     entropies = pair_entropies(encoder, texts, test)
     np.save(folder / "test.npy", entropies)
     if not np.isfinite(entropies).all():

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from repro.data.dataset import Dataset, DatasetParams, prepare
+from repro.data.evaluation import SplitName
 from repro.data.tuning import tuning_view
 from repro.measure import ranking
 from repro.measure.ranking import RankingSpec
@@ -55,7 +56,14 @@ class Makers:
             RunSpec.model_validate(task.inputs["run"]), task.inputs
         )
         restore(encoder, found / "best.safetensors")
-        ranking.run(spec, encoder, texts, dataset, folder)
+        split: SplitName = "test"
+        if target := task.inputs.get("target"):
+            dataset = self._dataset(json.dumps(target["dataset"], sort_keys=True), "")
+            table = dataset.tokens(
+                self.store, texts.source.tokenizer, texts.source.tokenizer_digest
+            )
+            texts, split = Texts(table, texts.source, texts.params), target["set"]
+        ranking.run(spec, encoder, texts, dataset, dataset.evaluation(split), folder)
 
     def parts(self, spec: RunSpec, inputs: dict[str, Any]) -> tuple[Encoder, Texts, Dataset]:
         """The encoder at its start, texts and data of a run, checked against its digests."""
