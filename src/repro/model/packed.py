@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from repro.model.attention import LOW, Attention
 from repro.model.chunk import Chunk
 from repro.model.dropout import Dropout
-
-LOW = -1e30  # the score of a padded token; finite, so that no precision makes a NaN of it
+from repro.model.layer import Layer, Pass, weights
 
 
 def supports(network: Any) -> bool:
@@ -38,6 +38,14 @@ def states(network: Any, chunk: Chunk) -> Tensor:
         rate = attention_rate = 0.0
     words = parts.word_embeddings(chunk.ids) + parts.position_embeddings(chunk.positions)
     x = drop(parts.LayerNorm(words + parts.token_type_embeddings.weight[0]), rate)
+    if x.device.type == "cpu" and not torch.is_autocast_enabled("cpu"):
+        of = Pass(
+            Attention(chunk, config.num_attention_heads, x.dtype),
+            drop, rate, attention_rate, config.layer_norm_eps,
+        )
+        for layer in network.encoder.layer:
+            x = Layer.apply(x, of, *weights(layer))
+        return x
     masks = _masks(chunk, x)
     for layer in network.encoder.layer:
         own, output = layer.attention.self, layer.attention.output
