@@ -49,14 +49,14 @@ class Layer(torch.autograd.Function):
         wide, wide_bias, narrow, narrow_bias, last, last_bias = weights[10:]
         joint = torch.cat(three[::2])
         mixed, seen = of.attention.forward(
-            torch.addmm(torch.cat(three[1::2]), x, joint.t()), of.drop, of.attention_rate
+            _linear(x, joint, torch.cat(three[1::2])), of.drop, of.attention_rate
         )
-        before = torch.addmm(mixing_bias, mixed, mixing.t())
+        before = _linear(mixed, mixing, mixing_bias)
         scale = of.drop.scale(before, of.rate)
         between, *moments = _add_and_norm(before, scale, x, norm, norm_bias, of.epsilon)
-        inner = torch.addmm(wide_bias, between, wide.t())
+        inner = _linear(between, wide, wide_bias)
         active = gelu(inner)
-        after = torch.addmm(narrow_bias, active, narrow.t())
+        after = _linear(active, narrow, narrow_bias)
         last_scale = of.drop.scale(after, of.rate)
         out, *last_moments = _add_and_norm(after, last_scale, between, last, last_bias, of.epsilon)
         ctx.attention = of.attention
@@ -91,6 +91,10 @@ class Layer(torch.autograd.Function):
         at = at.addmm_(inside, joint)
         to_three = [one for pair in to_three for one in pair]
         return at, None, *to_three, *to_mixing, *to_norm, *to_wide, *to_narrow, *to_last
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return torch.mm(x, weight.t()).add_(bias)  # a tenth faster than addmm
 
 
 def _add_and_norm(
