@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import gelu
 
 from repro.model.attention import Attention
@@ -68,6 +69,7 @@ class Layer(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         """The gradients at the states and at the weights."""
         saved = ctx.saved_tensors
