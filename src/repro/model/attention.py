@@ -17,6 +17,9 @@ from repro.model.dropout import Dropout
 
 LOW = -1e30  # the score of a padded token; finite, so that no precision makes a NaN of it
 
+# Queries, keys and values by head, weights, the same dropped out, and by what they were multiplied.
+Saved = tuple[Tensor, Tensor, Tensor, Tensor | None]
+
 
 class Attention:
     """The blocks of a chunk as attention sees them: t tokens of h heads of d numbers each.
@@ -39,9 +42,7 @@ class Attention:
         three = (3 * token + np.arange(3)[:, None]) * n_heads + head
         self.order = {1: _both_ways(by_head), 3: _both_ways(three.ravel())}
 
-    def forward(
-        self, joint: Tensor, drop: Dropout, rate: float
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def forward(self, joint: Tensor, drop: Dropout, rate: float) -> tuple[Tensor, Saved]:
         """The mixed values, float [t, h * d], and what `backward` wants to see again.
 
         joint: float [t, 3 * h * d], the queries, keys and values of each token.
@@ -66,7 +67,7 @@ class Attention:
             torch.bmm(part, value, out=out)
         return self._by_token(mixed), (heads, weights, kept, scale)
 
-    def backward(self, gradient: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+    def backward(self, gradient: Tensor, saved: Saved) -> Tensor:
         """The gradient at `joint`, from that at the mixed values."""
         heads, weights, kept, scale = saved
         found, scores = heads.new_empty(heads.shape), torch.empty_like(weights)

@@ -80,7 +80,9 @@ def cut(lengths: NDArray[np.int64], block_tokens: float) -> list[tuple[int, int]
     """Blocks (texts, width) over rising lengths whose padding and number cost least together."""
     widths, counts = np.unique(lengths, return_counts=True)
     upto = np.concatenate([[0], np.cumsum(counts)])
-    costs = (upto[1:, None] - upto[:-1]) * widths[:, None] + block_tokens  # of a block, by end, start
+    costs = (upto[1:, None] - upto[:-1]) * widths[
+        :, None
+    ] + block_tokens  # of a block, by end, start
     least, start = np.zeros(len(upto)), np.zeros(len(upto), np.int64)
     for end in range(1, len(upto)):
         cost = least[:end] + costs[end - 1, :end]

@@ -1,7 +1,7 @@
 """One layer of BERT on packed texts, on a CPU, with its gradient by hand.
 
-Plain autograd gives the same numbers (tests/model/test_layer.py) and takes longer: it keeps and
-copies more, and every call of it costs, which narrow networks feel.
+Plain autograd gives the same numbers (tests/model/test_layer.py) in a tenth more time: it copies
+more, and each of its calls costs, which narrow networks feel.
 Source: Devlin et al. 2019 (arXiv 1810.04805), section 3.
 """
 
@@ -32,16 +32,16 @@ class Pass:
     epsilon: float  # of the layer norms
 
 
-def weights(layer: Any) -> list[Tensor]:
+def weights_of(layer: Any) -> list[Tensor]:
     """The sixteen weights of a layer of transformers' BERT, in the order of `Layer`."""
     own, mixing = layer.attention.self, layer.attention.output
-    parts = (own.query, own.key, own.value, mixing.dense, mixing.LayerNorm)
-    parts += (layer.intermediate.dense, layer.output.dense, layer.output.LayerNorm)
+    first = (own.query, own.key, own.value, mixing.dense, mixing.LayerNorm)
+    parts = (*first, layer.intermediate.dense, layer.output.dense, layer.output.LayerNorm)
     return [weight for part in parts for weight in (part.weight, part.bias)]
 
 
 class Layer(torch.autograd.Function):
-    """States [t, width] to states [t, width]; `weights` gives what follows the pass."""
+    """States [t, width] to states [t, width]; `weights_of` gives what follows the pass."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, of: Pass, *weights: Tensor) -> Tensor:
@@ -77,7 +77,9 @@ class Layer(torch.autograd.Function):
         mixed, before, scale, mean, deviation, between, inner, active = saved[9:17]
         after, last_scale, last_mean, last_deviation, *seen = saved[17:]
 
-        at, *to_last = _norm_backward(gradients[0], after, last_mean, last_deviation, last, last_bias)
+        at, *to_last = _norm_backward(
+            gradients[0], after, last_mean, last_deviation, last, last_bias
+        )
         inside = at if last_scale is None else at * last_scale
         to_narrow = inside.t() @ active, inside.sum(0)
         inside = inside @ narrow
@@ -89,18 +91,23 @@ class Layer(torch.autograd.Function):
         inside = at if scale is None else at * scale
         to_mixing = inside.t() @ mixed, inside.sum(0)
         inside = ctx.attention.backward(inside @ mixing, seen)
-        to_three = zip((inside.t() @ x).chunk(3), inside.sum(0).chunk(3), strict=True)
+        pairs = zip((inside.t() @ x).chunk(3), inside.sum(0).chunk(3), strict=True)
+        to_three = [gradient for pair in pairs for gradient in pair]
         at = at.addmm_(inside, joint)
-        to_three = [one for pair in to_three for one in pair]
         return at, None, *to_three, *to_mixing, *to_norm, *to_wide, *to_narrow, *to_last
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return torch.mm(x, weight.t()).add_(bias)  # a tenth faster than addmm
+    return torch.mm(x, weight.t()).add_(bias)  # up to a tenth faster than addmm
 
 
 def _add_and_norm(
-    values: Tensor, scale: Tensor | None, residual: Tensor, norm: Tensor, bias: Tensor, epsilon: float
+    values: Tensor,
+    scale: Tensor | None,
+    residual: Tensor,
+    norm: Tensor,
+    bias: Tensor,
+    epsilon: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The norm of `residual` + `values`, dropped out; the sum is left in `values`."""
     if scale is None:

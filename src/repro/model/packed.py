@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from repro.model.attention import Attention, masks
 from repro.model.chunk import Chunk
 from repro.model.dropout import Dropout
-from repro.model.layer import Layer, Pass, weights
+from repro.model.layer import Layer, Pass, weights_of
 
 
 def supports(network: Any) -> bool:
@@ -46,7 +46,7 @@ def states(network: Any, chunk: Chunk) -> Tensor:
         attention = Attention(chunk, config.num_attention_heads, x.dtype)
         of = Pass(attention, drop, rate, attention_rate, config.layer_norm_eps)
         for layer in network.encoder.layer:
-            x = Layer.apply(x, of, *weights(layer))
+            x = Layer.apply(x, of, *weights_of(layer))
         return x
     lows = masks(chunk, x.dtype)
     for layer in network.encoder.layer:
@@ -58,9 +58,7 @@ def states(network: Any, chunk: Chunk) -> Tensor:
     return x
 
 
-def _attention(
-    own: Any, x: Tensor, chunk: Chunk, lows: list[Tensor | None], rate: float
-) -> Tensor:
+def _attention(own: Any, x: Tensor, chunk: Chunk, lows: list[Tensor | None], rate: float) -> Tensor:
     """Multi-head self-attention within each text, float [t, width], before the output's layer."""
     n_heads, width = own.num_attention_heads, own.attention_head_size
     three = (own.query, own.key, own.value)
@@ -70,7 +68,7 @@ def _attention(
     out = []
     for (n, length), part, low in zip(chunk.blocks, chunk.split(joint), lows, strict=True):
         heads = part.view(n, length, 3, n_heads, width).permute(2, 0, 3, 1, 4)
-        mixed = nn.functional.scaled_dot_product_attention(*heads.unbind(0), low, rate)
+        query, key, value = heads.unbind(0)
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value, low, dropout_p=rate)
         out.append(mixed.transpose(1, 2).reshape(n * length, n_heads * width))
     return torch.cat(out)
-
