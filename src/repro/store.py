@@ -31,7 +31,7 @@ VERSIONS = {
     "splits": 1,
     "tokens": 1,
     "pretrain": 2,
-    "train": 2,
+    "train": 3,
     "measure": 2,
 }
 

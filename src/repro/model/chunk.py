@@ -80,12 +80,14 @@ def cut(lengths: NDArray[np.int64], block_tokens: float) -> list[tuple[int, int]
     """Blocks (texts, width) over rising lengths whose padding and number cost least together."""
     widths, counts = np.unique(lengths, return_counts=True)
     upto = np.concatenate([[0], np.cumsum(counts)])
-    least = np.zeros(len(upto))
-    start = np.zeros(len(upto), np.int64)
+    costs = (upto[1:, None] - upto[:-1]) * widths[
+        :, None
+    ] + block_tokens  # of a block, by end, start
+    least, start = np.zeros(len(upto)), np.zeros(len(upto), np.int64)
     for end in range(1, len(upto)):
-        cost = least[:end] + (upto[end] - upto[:end]) * widths[end - 1] + block_tokens
-        start[end] = np.argmin(cost)
-        least[end] = cost[start[end]]
+        cost = least[:end] + costs[end - 1, :end]
+        start[end] = best = cost.argmin()
+        least[end] = cost[best]
     blocks, end = [], len(upto) - 1
     while end:
         blocks.append((int(upto[end] - upto[start[end]]), int(widths[end - 1])))

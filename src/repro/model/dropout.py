@@ -19,12 +19,16 @@ class Dropout:
 
     def __call__(self, values: Tensor, rate: float) -> Tensor:
         """`values` with the share `rate` set to zero and the others divided by 1 - rate."""
-        if rate == 0:
-            return values
         if not self.on_cpu:
-            return nn.functional.dropout(values, rate)
-        n = values.numel()
+            return nn.functional.dropout(values, rate) if rate else values
+        scale = self.scale(values, rate)
+        return values if scale is None else values * scale
+
+    def scale(self, like: Tensor, rate: float) -> Tensor | None:
+        """By what to multiply values on the CPU, of that shape and type; None: by nothing."""
+        if rate == 0:
+            return None
+        n = like.numel()
         drawn = self.bits.random_raw(n // 4 + 1).view(np.uint16)[:n]  # 64 bits serve four
         kept = (drawn >= round(rate * LEVELS)).view(np.uint8)
-        scale = torch.from_numpy(kept).view(values.shape).to(values.dtype)
-        return values * scale.mul_(1 / (1 - rate))
+        return torch.from_numpy(kept).view(like.shape).to(like.dtype).mul_(1 / (1 - rate))

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from repro.model.attention import Attention, masks
 from repro.model.chunk import Chunk
 from repro.model.dropout import Dropout
-
-LOW = -1e30  # the score of a padded token; finite, so that no precision makes a NaN of it
+from repro.model.layer import Layer, Pass, weights_of
 
 
 def supports(network: Any) -> bool:
@@ -30,7 +30,11 @@ def supports(network: Any) -> bool:
 
 
 def states(network: Any, chunk: Chunk) -> Tensor:
-    """The last hidden states of all tokens of the chunk, padding included, float [t, width]."""
+    """The last hidden states of all tokens of the chunk, padding included, float [t, width].
+
+    In training on a CPU, in full precision, each layer is one function with its gradient by hand
+    (`repro.model.layer`); else plain autograd over torch's own attention.
+    """
     parts, config = network.embeddings, network.config
     drop = Dropout(chunk.ids.device)
     rate, attention_rate = config.hidden_dropout_prob, config.attention_probs_dropout_prob
@@ -38,19 +42,23 @@ def states(network: Any, chunk: Chunk) -> Tensor:
         rate = attention_rate = 0.0
     words = parts.word_embeddings(chunk.ids) + parts.position_embeddings(chunk.positions)
     x = drop(parts.LayerNorm(words + parts.token_type_embeddings.weight[0]), rate)
-    masks = _masks(chunk, x)
+    if network.training and x.device.type == "cpu" and not torch.is_autocast_enabled("cpu"):
+        attention = Attention(chunk, config.num_attention_heads, x.dtype)
+        of = Pass(attention, drop, rate, attention_rate, config.layer_norm_eps)
+        for layer in network.encoder.layer:
+            x = Layer.apply(x, of, *weights_of(layer))
+        return x
+    lows = masks(chunk, x.dtype)
     for layer in network.encoder.layer:
         own, output = layer.attention.self, layer.attention.output
-        mixed = _attention(own, x, chunk, masks, drop, attention_rate)
+        mixed = _attention(own, x, chunk, lows, attention_rate)
         x = output.LayerNorm(x + drop(output.dense(mixed), rate))
         inner = nn.functional.gelu(layer.intermediate.dense(x))
         x = layer.output.LayerNorm(x + drop(layer.output.dense(inner), rate))
     return x
 
 
-def _attention(
-    own: Any, x: Tensor, chunk: Chunk, masks: list[Tensor | None], drop: Dropout, rate: float
-) -> Tensor:
+def _attention(own: Any, x: Tensor, chunk: Chunk, lows: list[Tensor | None], rate: float) -> Tensor:
     """Multi-head self-attention within each text, float [t, width], before the output's layer."""
     n_heads, width = own.num_attention_heads, own.attention_head_size
     three = (own.query, own.key, own.value)
@@ -58,45 +66,9 @@ def _attention(
     bias = torch.cat([part.bias for part in three])
     joint = nn.functional.linear(x, weight, bias)
     out = []
-    for (n, length), part, mask in zip(chunk.blocks, chunk.split(joint), masks, strict=True):
+    for (n, length), part, low in zip(chunk.blocks, chunk.split(joint), lows, strict=True):
         heads = part.view(n, length, 3, n_heads, width).permute(2, 0, 3, 1, 4)
-        attend = _by_products if x.device.type == "cpu" else _by_sdpa
-        mixed = attend(heads, mask, drop, rate)
+        query, key, value = heads.unbind(0)
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value, low, dropout_p=rate)
         out.append(mixed.transpose(1, 2).reshape(n * length, n_heads * width))
     return torch.cat(out)
-
-
-def _by_products(heads: Tensor, mask: Tensor | None, drop: Dropout, rate: float) -> Tensor:
-    """Attention of one block as batched products: on a CPU faster than SDPA with dropout.
-
-    heads: float [3, n, heads, length, width]: queries, keys, values.  Returns [n, heads, ...].
-    """
-    _, n, n_heads, length, width = heads.shape
-    query, key, value = heads.reshape(3, n * n_heads, length, width).unbind(0)
-    if mask is None:
-        scores = torch.bmm(query * width**-0.5, key.transpose(1, 2))
-    else:
-        low = mask.repeat_interleave(n_heads, dim=0)
-        scores = torch.baddbmm(low, query, key.transpose(1, 2), alpha=width**-0.5)
-    weights = drop(torch.softmax(scores, dim=-1), rate)
-    return torch.bmm(weights, value).view(n, n_heads, length, width)
-
-
-def _by_sdpa(heads: Tensor, mask: Tensor | None, _drop: Dropout, rate: float) -> Tensor:
-    query, key, value = heads.unbind(0)
-    low = None if mask is None else mask[:, None]
-    attention: Tensor = nn.functional.scaled_dot_product_attention(
-        query, key, value, low, dropout_p=rate
-    )
-    return attention
-
-
-def _masks(chunk: Chunk, like: Tensor) -> list[Tensor | None]:
-    """What is added to the scores of each block, [n, 1, length]; None where nothing is padded."""
-    low = torch.zeros_like(chunk.share, dtype=like.dtype).masked_fill_(chunk.share == 0, LOW)
-    return [
-        part.view(n, 1, length) if padded else None
-        for (n, length), part, padded in zip(
-            chunk.blocks, chunk.split(low), chunk.padded, strict=True
-        )
-    ]

@@ -157,6 +157,7 @@ class Trainer:
         )
         self.device = next(encoder.parameters()).device
         self.optimizer = optimizer(encoder, spec)
+        self.trained = [p for group in self.optimizer.param_groups for p in group["params"]]
         self.lr = spec.rates(spec.curve.max_steps)
         self.lr_steps = np.cumsum(self.lr) / spec.lr_reference
         self.readings = readings(self.lr_steps, spec.curve)
@@ -190,7 +191,7 @@ class Trainer:
             lambda vectors: step_loss(vectors, batch, self.encoder.scale()),
             cached=self.cached,
         )
-        torch.nn.utils.clip_grad_norm_(self.encoder.parameters(), spec.train.clip_norm)
+        torch.nn.utils.clip_grad_norm_(self.trained, spec.train.clip_norm)
         self.optimizer.step()
         lengths = np.concatenate([chunk.lengths for chunk in chunks])
         self.flop += self.size.train_flop(lengths)
