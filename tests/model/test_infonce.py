@@ -93,4 +93,4 @@ def test_rows_are_put_back_in_the_callers_order() -> None:
         return vectors.sum()
 
     backward(lambda i: setup.network(setup.chunks[i]), 3, setup.order, loss, cached=False)
-    assert torch.equal(seen["vectors"][setup.order], rows)
+    torch.testing.assert_close(seen["vectors"][setup.order], rows)  # BLAS rounds by shape
