@@ -56,6 +56,14 @@ def test_targets_are_measured_beside_the_test_pairs(study: Study) -> None:
     assert plan.target_rows(replace(run, targets={})) == []
 
 
+def test_targets_that_nobody_asks_for_are_not_even_read(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another dataset may take a minute to prepare."""
+    monkeypatch.setattr("repro.experiments.runs.out_of_domain", lambda *_: pytest.fail("read"))
+    study.planned()
+
+
 def test_runs_shared_by_experiments_keep_every_ranking_asked_for(study: Study) -> None:
     plan = study.runs
     bare = plan.trained("small", pairs=32, ranked=False)

@@ -112,7 +112,8 @@ class Runs:
         )
         measure = functools.partial(self._ranking, spec, task, work)
         ranking = measure(self.dataset, "test") if ranked else None
-        others = {name: measure(*where, name) for name, where in self.targets.items() if targets}
+        asked = self.targets if targets else {}
+        others = {name: measure(*where, name) for name, where in asked.items()}
         return Trained(model, pairs, spec.seed, spec, task, ranking, others)
 
     @functools.cached_property
