@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from repro import params
 from repro.data.dataset import Dataset, find_dataset_file, load_dataset_params, prepare
-from repro.experiments import effort, grid
+from repro.experiments import effort, grid, weight_decay
 from repro.experiments.budget import Budget, budget, distinct
 from repro.experiments.estimate import Estimator
 from repro.experiments.profile import MEANINGLESS, Profile
@@ -25,6 +25,7 @@ from repro.provenance import surroundings
 from repro.store import Store, digest, write_json
 from repro.work import local, pace
 from repro.work.progress import clock
+from repro.work.queue import Task
 
 
 class Study:
@@ -114,7 +115,8 @@ class Study:
 
     def experiments(self) -> dict[str, list[Trained]]:
         """The runs of each experiment, shared ones in each."""
-        return {"grid": grid.runs(self.runs)}
+        found = {"grid": grid.runs(self.runs), "weight_decay": weight_decay.runs(self.runs)}
+        return {name: runs for name, runs in found.items() if runs}
 
     def budget(self) -> Budget:
         """What is still to run and what that costs, by experiment."""
@@ -162,9 +164,22 @@ class Study:
         return sum(row is None or targets is None for row, targets in there)
 
     def sweep(self) -> dict[str, str]:
-        """Make what is missing; returns label -> reason of the runs that failed."""
-        tasks = [task for run in self.planned() for task in run.tasks]
+        """Make what is missing; returns label -> reason of the runs that failed.
+
+        Some runs are known only when others are there, so it asks again until nothing is new.
+        """
         self._swept = True
+        failed: dict[str, str] = {}
+        known: set[tuple[str, str]] = set()
+        while True:
+            tasks = [task for run in self.planned() for task in run.tasks]
+            places = {(task.kind, self.store.key(task.kind, task.spec)) for task in tasks}
+            if places <= known:
+                return failed
+            known |= places
+            failed |= self._make(tasks)
+
+    def _make(self, tasks: list[Task]) -> dict[str, str]:
         expected, began = self.budget(), time.monotonic()
         failed = local.run(self.store, tasks, self.profile.execute, title=self.name)
         if expected.total.flop > 0 and not failed:
@@ -209,7 +224,16 @@ class Study:
         from repro.experiments import classical, law_choice, metric_link
 
         table, path = self.grid(), self.build / "answers.json"
-        made_from = digest({"grid": report.records(table), "code": stamp.code()})
+        decays = targets = None
+        if self.profile.weight_decay:
+            decays, targets = weight_decay.table(self.runs), weight_decay.targets(self.runs)
+        made_from = digest(
+            {
+                "grid": report.records(table),
+                "decays": None if decays is None else [report.records(decays), report.records(targets)],
+                "code": stamp.code(),
+            }
+        )
         if path.exists():
             kept = json.loads(path.read_text(encoding="utf-8"))
             if kept["made_from"] == made_from:
@@ -219,6 +243,9 @@ class Study:
             "metric_link": metric_link.answers(table),
             "classical": classical.answers(table),
         }
+        if decays is not None:
+            losses = weight_decay.pair_losses(self.runs)
+            answers["weight_decay"] = weight_decay.answers(decays, targets, losses)
         self.build.mkdir(parents=True, exist_ok=True)
         write_json(path, {"made_from": made_from, "answers": answers})
         return answers

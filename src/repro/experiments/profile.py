@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from repro.experiments.grid import GridParams
+from repro.experiments.weight_decay import DecayParams
 from repro.measure.ranking import RankingParams
 from repro.model.encoder import EncoderParams
 from repro.model.texts import TextParams
@@ -43,6 +44,7 @@ class Profile(Params):
     curve: CurveParams = CurveParams()
     ranking: RankingParams = RankingParams()
     grid: GridParams
+    weight_decay: DecayParams | None = None  # notebook 07; without: not run
     execute: ExecuteParams = ExecuteParams()
 
     @model_validator(mode="after")
@@ -53,6 +55,8 @@ class Profile(Params):
                     f"grid.models names `{name}`, which is not among the models\n"
                     f"  remedy: {nearest(name, list(self.models))}"
                 )
+        if self.weight_decay is not None:
+            self._check_decays(self.weight_decay)
         for name, model in self.models.items():
             if model.lr * self.train.weight_decay >= 1:
                 raise ValueError(
@@ -65,3 +69,22 @@ class Profile(Params):
                 f"{smallest}\n  remedy: lower the batch, or drop that size"
             )
         return self
+
+    def _check_decays(self, asked: DecayParams) -> None:
+        for name in (asked.model, *asked.law_models):
+            if name not in self.models:
+                raise ValueError(
+                    f"weight_decay names `{name}`, which is not among the models\n"
+                    f"  remedy: {nearest(name, list(self.models))}"
+                )
+        largest = max(asked.decays)
+        if self.models[asked.model].lr * largest >= 1:
+            raise ValueError(
+                f"weight_decay.decays: lr x {largest:g} of {asked.model} is 1 or more\n"
+                "  remedy: keep the product under 1"
+            )
+        if min([*asked.sizes, *asked.law_sizes]) < self.train.batch_pairs:
+            raise ValueError(
+                f"weight_decay: a data size is under the batch of {self.train.batch_pairs} pairs\n"
+                "  remedy: raise it"
+            )
