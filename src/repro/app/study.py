@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from repro import params
 from repro.data.dataset import Dataset, find_dataset_file, load_dataset_params, prepare
-from repro.experiments import effort, grid
+from repro.experiments import effort, grid, lr_invariance
 from repro.experiments.budget import Budget, budget, distinct
 from repro.experiments.estimate import Estimator
 from repro.experiments.profile import MEANINGLESS, Profile
@@ -114,7 +114,10 @@ class Study:
 
     def experiments(self) -> dict[str, list[Trained]]:
         """The runs of each experiment, shared ones in each."""
-        return {"grid": grid.runs(self.runs)}
+        found = {"grid": grid.runs(self.runs)}
+        if self.profile.lr_study is not None:
+            found["lr_study"] = lr_invariance.runs(self.runs)
+        return found
 
     def budget(self) -> Budget:
         """What is still to run and what that costs, by experiment."""
@@ -138,14 +141,16 @@ class Study:
                         where=params.read(self.profile_file).place(("texts", key)),
                         remedy=f"use {most:,} or less",
                     )
-        largest, available = max(self.profile.grid.sizes), len(self.dataset.splits.train)
-        if largest > available:
-            raise UserError(
-                f"grid.sizes asks for {largest:,} pairs, but {self.dataset_params.name} has "
-                f"{available:,} to train on",
-                where=params.read(self.profile_file).place(("grid", "sizes")),
-                remedy=f"keep sizes at or below {available:,}, or name a larger dataset",
-            )
+        available = len(self.dataset.splits.train)
+        for section in ("grid", "lr_study"):
+            asked = getattr(self.profile, section)
+            if asked is not None and max(asked.sizes) > available:
+                raise UserError(
+                    f"{section}.sizes asks for {max(asked.sizes):,} pairs, but "
+                    f"{self.dataset_params.name} has {available:,} to train on",
+                    where=params.read(self.profile_file).place((section, "sizes")),
+                    remedy=f"keep sizes at or below {available:,}, or name a larger dataset",
+                )
         pool, negatives = len(self.dataset.splits.pool), self.profile.train.negatives.count
         if negatives > pool:
             raise UserError(
@@ -182,10 +187,21 @@ class Study:
         """The validation curves of the finished runs, one row a reading."""
         return grid.curves(self.runs)
 
+    def lr_table(self) -> pd.DataFrame:
+        """The runs of the learning-rate study, one row each; empty where the profile has none."""
+        if not self._swept:
+            self.sweep()
+        return lr_invariance.table(self.runs)
+
+    def lr_curves(self) -> pd.DataFrame:
+        """The validation curves of these runs, one row a reading."""
+        return lr_invariance.curves(self.runs)
+
     def pair_losses(self) -> dict[tuple[str, int, int], NDArray[Any]]:
-        """(model, D, seed) -> loss of each validation pair at the minimum, float64 [m], nats."""
+        """Of the grid: (model, D, seed) -> loss of each validation pair at the minimum, float64 [m], nats."""
         found = {
-            (run.model, run.pairs, run.seed): self.runs.pair_losses(run) for run in self.planned()
+            (run.model, run.pairs, run.seed): self.runs.pair_losses(run)
+            for run in grid.runs(self.runs)
         }
         return {where: losses for where, losses in found.items() if losses is not None}
 
@@ -198,13 +214,16 @@ class Study:
     def answers(self) -> dict[str, Any]:
         """What each experiment answers: experiment -> its answers.
 
-        They are kept in build/, under a digest of the grid table, the code and the public tables.
+        They are kept in build/, under a digest of the tables of runs, the code and the public tables.
         """
         from repro.app import report, stamp
         from repro.experiments import classical, law_choice, metric_link
 
         table, path = self.grid(), self.build / "answers.json"
-        made_from = digest({"grid": report.records(table), "code": stamp.code()})
+        rates = self.lr_table()
+        made_from = digest(
+            {"grid": report.records(table), "lr": report.records(rates), "code": stamp.code()}
+        )
         if path.exists():
             kept = json.loads(path.read_text(encoding="utf-8"))
             if kept["made_from"] == made_from:
@@ -214,6 +233,9 @@ class Study:
             "metric_link": metric_link.answers(table),
             "classical": classical.answers(table),
         }
+        if self.profile.lr_study is not None:
+            compared = lr_invariance.alike(self.runs)
+            answers["lr_invariance"] = lr_invariance.answers(rates, self.lr_curves(), compared)
         self.build.mkdir(parents=True, exist_ok=True)
         write_json(path, {"made_from": made_from, "answers": answers})
         return answers

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from repro.experiments.grid import GridParams
+from repro.experiments.lr_invariance import LrStudyParams
 from repro.measure.ranking import RankingParams
 from repro.model.encoder import EncoderParams
 from repro.model.texts import TextParams
@@ -15,6 +16,7 @@ from repro.train.curve import CurveParams
 from repro.train.loop import TrainParams
 from repro.work.local import ExecuteParams
 
+MOST_LR = 10.0
 MEANINGLESS = "NOTE: this profile tests the plumbing; its numbers and verdicts mean nothing."
 
 
@@ -22,7 +24,7 @@ class ModelParams(Params):
     """One model of the family."""
 
     weights: str  # micro/2x64, a folder, or a hub id (optionally id@revision)
-    lr: Annotated[float, Field(gt=0, le=10)]
+    lr: Annotated[float, Field(gt=0, le=MOST_LR)]
 
 
 class Profile(Params):
@@ -35,7 +37,7 @@ class Profile(Params):
     )
     comparable: bool = False  # with the papers' numbers: only for their models and data
     seed: Annotated[int, Field(ge=0, le=2**31)] = 1  # the run seed
-    lr_reference: Annotated[float, Field(gt=0, le=10)] = 2e-5  # of lr-steps; FACTS B
+    lr_reference: Annotated[float, Field(gt=0, le=MOST_LR)] = 2e-5  # of lr-steps; FACTS B
     models: dict[str, ModelParams]
     encoder: EncoderParams = EncoderParams()
     texts: TextParams = TextParams()
@@ -43,6 +45,7 @@ class Profile(Params):
     curve: CurveParams = CurveParams()
     ranking: RankingParams = RankingParams()
     grid: GridParams
+    lr_study: LrStudyParams | None = None  # notebook 02; not run where it is absent
     execute: ExecuteParams = ExecuteParams()
 
     @model_validator(mode="after")
@@ -64,4 +67,29 @@ class Profile(Params):
                 f"train.batch_pairs {self.train.batch_pairs} is larger than the smallest data size "
                 f"{smallest}\n  remedy: lower the batch, or drop that size"
             )
+        if self.lr_study is not None:
+            self._consistent_rates(self.lr_study)
         return self
+
+    def _consistent_rates(self, study: LrStudyParams) -> None:
+        if study.model not in self.models:
+            raise ValueError(
+                f"lr_study.model names `{study.model}`, which is not among the models\n"
+                f"  remedy: {nearest(study.model, list(self.models))}"
+            )
+        if self.train.batch_pairs > min(study.sizes):
+            raise ValueError(
+                f"train.batch_pairs {self.train.batch_pairs} is larger than the smallest size of "
+                f"lr_study, {min(study.sizes)}\n  remedy: lower the batch, or drop that size"
+            )
+        largest = max(study.factors) * self.models[study.model].lr
+        if largest > MOST_LR:
+            raise ValueError(
+                f"lr_study.factors ask for a rate of {largest:g}; at most {MOST_LR:g} is allowed\n"
+                "  remedy: drop the largest factor"
+            )
+        if largest * self.train.weight_decay >= 1:
+            raise ValueError(
+                f"lr x weight decay at the largest rate of lr_study, {largest:g}, is 1 or more\n"
+                "  remedy: keep the product under 1"
+            )
