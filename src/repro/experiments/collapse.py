@@ -23,6 +23,10 @@ from repro.experiments.law_fits import half_width
 
 Array = NDArray[np.float64]
 POINTS = 64
+LIMITS = (
+    1e-3,
+    1e3,
+)  # of a ratio: curves that fall on one another to the last digit have a logarithm
 AXES = ("step", "lr_steps")
 
 
@@ -73,22 +77,22 @@ def spread(curves: Sequence[Curve], axis: str) -> float | None:
 
 
 def claim(rows: Sequence[Mapping[str, Any]], n: int) -> Answer:
-    """M2: the mean over D of the ratio, t over D; holds where the whole interval is below 1."""
+    """M2: the geometric mean of the ratio over D, t over D; holds if the whole interval is below 1."""
     ratios = {of: _by_size(rows, of) for of in ("reached", "all")}
-    means = {of: float(np.mean(found)) if found else None for of, found in ratios.items()}
+    means = {of: float(np.exp(np.log(r).mean())) if r else None for of, r in ratios.items()}
     few, value = ratios["reached"], means["reached"]
     others = part(means["all"])
     if value is None:
         why = "no two rates of one D reached a minimum: there are no curves to lay on one another"
         return answer(None, why, n=n, parts={"all": others}, blocked=why)
-    half = half_width(np.array(few)) if len(few) > 1 else np.inf
-    ci95 = (max(value - half, 0.0), value + half) if np.isfinite(half) else None
+    half = half_width(np.log(few))
+    ci95 = (value * np.exp(-half), value * np.exp(half)) if np.isfinite(half) else None
     holds = None if ci95 is None else True if ci95[1] < 1 else False if ci95[0] >= 1 else None
     own = [row for row in rows if row["of"] == "reached"]
     why = (
         f"before the first minimum the curves of different rates differ by {_mean(own, 'lr_steps'):.3f} "
-        f"nats (sd) at equal lr-steps and by {_mean(own, 'step'):.3f} at equal steps; mean ratio of "
-        f"{len(few)} data size{'s' if len(few) > 1 else ''}"
+        f"nats (sd) at equal lr-steps and by {_mean(own, 'step'):.3f} at equal steps; geometric mean of "
+        f"the ratio over {len(few)} data size{'s' if len(few) > 1 else ''}"
     )
     why += " (t over them)" if ci95 else ": no interval"
     why += f"; with rates that did not reach it {means['all']:.2f}" if means["all"] else ""
@@ -99,12 +103,12 @@ def claim(rows: Sequence[Mapping[str, Any]], n: int) -> Answer:
 
 
 def _by_size(rows: Sequence[Mapping[str, Any]], of: str) -> list[float]:
-    """The ratio of each D, a mean over its seeds."""
+    """The ratio of each D, a mean over its seeds, kept within `LIMITS`."""
     known: dict[int, list[float]] = {}
     for row in rows:
         if row["of"] == of and row["ratio"] is not None:
             known.setdefault(row["d"], []).append(row["ratio"])
-    return [float(np.mean(ratios)) for ratios in known.values()]
+    return [float(np.clip(np.mean(ratios), *LIMITS)) for ratios in known.values()]
 
 
 def _mean(rows: Sequence[Mapping[str, Any]], axis: str) -> float:
