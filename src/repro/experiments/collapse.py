@@ -23,10 +23,8 @@ from repro.experiments.law_fits import half_width
 
 Array = NDArray[np.float64]
 POINTS = 64
-LIMITS = (
-    1e-3,
-    1e3,
-)  # of a ratio: curves that fall on one another to the last digit have a logarithm
+# Of a ratio, so that curves that fall on one another to the last digit have a logarithm.
+LIMITS = (1e-3, 1e3)
 AXES = ("step", "lr_steps")
 
 

@@ -32,7 +32,6 @@ TEXTS = ("queries", "passages")
 MOST = 1024  # queries, and passages; as the MAEL paper
 # What is compared, and what with: two rates; two seeds; and the nulls, which are to lie below.
 NULLS = {"other D": "another D", "start": "the start", "noise": "noise"}
-START = "start"
 KINDS = ("rates", "seeds", *NULLS)
 
 
@@ -135,8 +134,13 @@ def _comparisons(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, s
                 yield kind, one, other
     for one, row in rows.items():
         if row["role"] == "rate":
-            yield "start", one, START
+            yield "start", one, _start(row["seed"])
             yield "noise", one, ""
+
+
+def _start(seed: int) -> str:
+    """What the vectors before training are called: a seed draws what the weights do not bring."""
+    return f"start of seed {seed}"
 
 
 def _row(
@@ -160,13 +164,16 @@ def _row(
 
 
 def _vectors(plan: Runs, runs: Mapping[str, Trained]) -> dict[str, Vectors]:
-    """Run, and `start` -> the vectors of its best checkpoint, on the device of the profile."""
+    """Run -> the vectors of its best checkpoint, and `_start` -> those before training.
+
+    On the device of the profile.
+    """
     makers = Makers(plan.store, plan.profile.execute.device)
     found: dict[str, Vectors] = {}
     for key, run in runs.items():
         encoder, texts, dataset = makers.parts(run.spec, run.train.inputs)
-        if not found:
-            found[START] = _encoded(encoder, texts, dataset)
+        if _start(run.seed) not in found:
+            found[_start(run.seed)] = _encoded(encoder, texts, dataset)
         folder = plan.store.find("train", key)
         if folder is None:
             raise FileNotFoundError(f"the run train/{key} is not in the store")

@@ -31,9 +31,8 @@ class LrStudyParams(Params):
     # Learning rates as multiples of the model's own, which must be among them: its runs are the grid's.
     factors: Annotated[list[Annotated[float, Field(gt=0, le=1000)]], Field(min_length=2)]
     sizes: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1)]  # D, pairs
-    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [
-        0
-    ]  # added to the run seed
+    # Added to the run seed.
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [0]
 
     @field_validator("factors", "sizes", "seeds")
     @classmethod
@@ -224,8 +223,9 @@ def _how_low(table: pd.DataFrame, spreads: Mapping[str, dict[str, Any]]) -> Answ
     noise = seed_noise(table[table["factor"] == 1])
     why = (
         f"sd over rates {few['sd']:.3f} nats ({few['df']} degrees of freedom), range over D "
-        f"{few['range']:.3f}; {said}; with the others the ratio is {every['ratio']:.3f}"
+        f"{few['range']:.3f}; {said}"
     )
+    why += f"; with the others the ratio is {every['ratio']:.3f}" if every["ratio"] else ""
     why += f"; sd between seeds of one cell {noise.sd:.3f} ({noise.df})" if noise else ""
     return answer(few["ratio"], why, n=few["n"], ci95=few["ci95"], parts=parts)
 
