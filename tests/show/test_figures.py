@@ -18,7 +18,7 @@ from repro.laws.fit import fit
 from repro.params import UserError
 from repro.show import claims, style
 from repro.show.figures import bend as bends
-from repro.show.figures import gains, grid, laws, report, subsets
+from repro.show.figures import gains, grid, laws, lr, report, subsets
 
 WHOLE = synthetic.grid_table(synthetic.product, synthetic.MICRO, seeds=2)
 RESEEDED = synthetic.reseeded(synthetic.worth_2000)
@@ -123,3 +123,41 @@ def test_every_claim_has_its_square(tmp_path: Path) -> None:
     save(drawing, tmp_path)
     said = {text.get_text() for text in drawing["figure"].axes[0].texts}
     assert {row["id"] for row in rows} <= said
+
+
+@pytest.mark.parametrize("kept", ["all", "one size", "one run", "diverged"])
+def test_figures_of_the_rates(kept: str, tmp_path: Path) -> None:
+    rows = [
+        {"model": "2x64", "d": d, "seed": seed, "lr": lr, "mael": 2 - d / 4000 + lr, "state": "turned",
+         "reached": lr < 1e-3, "role": "rate", "zero_shot": 2.3}
+        for d in (320, 1280) for seed in (1, 2) for lr in (1e-4, 2.5e-4, 2e-3)
+    ]  # fmt: skip
+    table = pd.DataFrame(rows)
+    table = {"one size": table[table["d"] == 320], "one run": table.head(1)}.get(kept, table)
+    if kept == "diverged":
+        fast = table["lr"] == 2e-3
+        table = table.assign(
+            mael=table["mael"].mask(fast), state=table["state"].mask(fast, "diverged")
+        )
+    steps = np.geomspace(4, 400, 12)
+    curves = pd.concat(
+        pd.DataFrame({"d": run.d, "seed": run.seed, "lr": run.lr, "role": "rate", "step": steps,
+                      "lr_steps": steps * run.lr * 1e3,
+                      "loss": (run.mael if run.mael > 0 else np.nan) + np.log(steps / 90) ** 2 / 50})
+        for run in table.itertuples()
+    )  # fmt: skip
+    bundles = [{"of": "reached", "d": 320, "ratio": 0.2}, {"of": "all", "d": 320, "ratio": None}]
+    save(lr.mael_against_lr(table), tmp_path)
+    save(lr.curves(curves, table, bundles), tmp_path)
+
+
+@pytest.mark.parametrize("kinds", [tuple(lr.BARS), ("rates", "start"), ("noise",), ()])
+def test_figure_of_likeness(kinds: tuple[str, ...], tmp_path: Path) -> None:
+    rows = [
+        {"kind": kind, "text": text, "reached": k < 2, "debiased": 0.9 - 0.1 * k, "biased": 0.95}
+        for kind in kinds
+        for text in ("queries", "passages")
+        for k in range(3)
+    ]
+    rows += [{**row, "debiased": None, "biased": None} for row in rows[:1]]
+    save(lr.likeness(rows), tmp_path)

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from numpy.typing import NDArray
 
 from repro import params
 from repro.data.dataset import Dataset, find_dataset_file, load_dataset_params, prepare
-from repro.experiments import effort, grid, weight_decay
+from repro.experiments import effort, grid, registry
 from repro.experiments.budget import Budget, budget, distinct
 from repro.experiments.estimate import Estimator
 from repro.experiments.profile import MEANINGLESS, Profile
+from repro.experiments.replicates import PairLosses
 from repro.experiments.runs import Runs, Trained
 from repro.params import UserError
 from repro.places import ROOT, home
@@ -114,8 +114,8 @@ class Study:
         del self.runs  # made again, with the new pace
 
     def experiments(self) -> dict[str, list[Trained]]:
-        """The runs of each experiment, shared ones in each."""
-        found = {"grid": grid.runs(self.runs), "weight_decay": weight_decay.runs(self.runs)}
+        """The runs of each experiment, shared ones in each; those that wait for others are not in it."""
+        found = {name: runs(self.runs) for name, runs in registry.RUNS.items()}
         return {name: runs for name, runs in found.items() if runs}
 
     def budget(self) -> Budget:
@@ -202,12 +202,9 @@ class Study:
         """The validation curves of the finished runs, one row a reading."""
         return grid.curves(self.runs)
 
-    def pair_losses(self) -> dict[tuple[str, int, int], NDArray[Any]]:
-        """(model, D, seed) -> loss of each validation pair at the minimum, float64 [m], nats."""
-        found = {
-            (run.model, run.pairs, run.seed): self.runs.pair_losses(run) for run in self.planned()
-        }
-        return {where: losses for where, losses in found.items() if losses is not None}
+    def pair_losses(self) -> PairLosses:
+        """The losses of the validation pairs in each run of the grid, at its minimum, nats."""
+        return grid.pair_losses(self.runs)
 
     @property
     def comparable(self) -> bool:
@@ -218,37 +215,21 @@ class Study:
     def answers(self) -> dict[str, Any]:
         """What each experiment answers: experiment -> its answers.
 
-        They are kept in build/, under a digest of the grid table, the code and the public tables.
+        They are kept in build/, under a digest of what they rest on, the code and the public tables.
         """
-        from repro.app import report, stamp
-        from repro.experiments import classical, law_choice, metric_link
+        from repro.app import stamp
 
-        table, path = self.grid(), self.build / "answers.json"
-        decays = targets = None
-        if self.profile.weight_decay:
-            decays, targets = weight_decay.table(self.runs), weight_decay.targets(self.runs)
-        made_from = digest(
-            {
-                "grid": report.records(table),
-                "decays": None if decays is None else [report.records(decays), report.records(targets)],
-                "code": stamp.code(),
-            }
-        )
+        self.grid()
+        path = self.build / "answers.json"
+        rows = registry.evidence(self.runs, self.planned())
+        made_from = digest({"runs": rows, "code": stamp.code()})
         if path.exists():
             kept = json.loads(path.read_text(encoding="utf-8"))
             if kept["made_from"] == made_from:
                 return kept["answers"]
-        answers = {
-            "law_choice": law_choice.answers(table, self.pair_losses()),
-            "metric_link": metric_link.answers(table),
-            "classical": classical.answers(table),
-        }
-        if decays is not None:
-            losses = weight_decay.pair_losses(self.runs)
-            answers["weight_decay"] = weight_decay.answers(decays, targets, losses)
         self.build.mkdir(parents=True, exist_ok=True)
-        write_json(path, {"made_from": made_from, "answers": answers})
-        return answers
+        write_json(path, {"made_from": made_from, "answers": registry.answers(self.runs)})
+        return json.loads(path.read_text(encoding="utf-8"))["answers"]
 
     def report(self) -> dict[str, Any]:
         """The study's report.json; written first where it is missing."""

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 from repro.params import Params
 
 if TYPE_CHECKING:
+    from repro.experiments.replicates import PairLosses
     from repro.experiments.runs import Runs, Trained
 
 
@@ -80,3 +81,9 @@ def curves(plan: Runs) -> pd.DataFrame:
     frames = [plan.curve(run) for run in runs(plan)]
     found = [frame for frame in frames if frame is not None]
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+
+def pair_losses(plan: Runs) -> PairLosses:
+    """Run (model, D, seed) -> loss of each validation pair at its minimum, of the finished runs."""
+    found = {(run.model, run.pairs, run.seed): plan.pair_losses(run) for run in runs(plan)}
+    return {where: losses for where, losses in found.items() if losses is not None}

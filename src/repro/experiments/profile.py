@@ -7,13 +7,14 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from repro.experiments.grid import GridParams
+from repro.experiments.lr_invariance import LrStudyParams
 from repro.experiments.weight_decay import DecayParams
 from repro.measure.ranking import RankingParams
 from repro.model.encoder import EncoderParams
 from repro.model.texts import TextParams
 from repro.params import Params, nearest
 from repro.train.curve import CurveParams
-from repro.train.loop import TrainParams
+from repro.train.loop import MOST_LR, TrainParams
 from repro.work.local import ExecuteParams
 
 MEANINGLESS = "NOTE: this profile tests the plumbing; its numbers and verdicts mean nothing."
@@ -23,7 +24,7 @@ class ModelParams(Params):
     """One model of the family."""
 
     weights: str  # micro/2x64, a folder, or a hub id (optionally id@revision)
-    lr: Annotated[float, Field(gt=0, le=10)]
+    lr: Annotated[float, Field(gt=0, le=MOST_LR)]
 
 
 class Profile(Params):
@@ -36,7 +37,7 @@ class Profile(Params):
     )
     comparable: bool = False  # with the papers' numbers: only for their models and data
     seed: Annotated[int, Field(ge=0, le=2**31)] = 1  # the run seed
-    lr_reference: Annotated[float, Field(gt=0, le=10)] = 2e-5  # of lr-steps; FACTS B
+    lr_reference: Annotated[float, Field(gt=0, le=MOST_LR)] = 2e-5  # of lr-steps; FACTS B
     models: dict[str, ModelParams]
     encoder: EncoderParams = EncoderParams()
     texts: TextParams = TextParams()
@@ -44,7 +45,9 @@ class Profile(Params):
     curve: CurveParams = CurveParams()
     ranking: RankingParams = RankingParams()
     grid: GridParams
-    weight_decay: DecayParams | None = None  # notebook 07; without: not run
+    # Experiments beside the grid; one without its section is not run.
+    lr_study: LrStudyParams | None = None  # notebook 02
+    weight_decay: DecayParams | None = None  # notebook 07
     execute: ExecuteParams = ExecuteParams()
 
     @model_validator(mode="after")
@@ -55,8 +58,10 @@ class Profile(Params):
                     f"grid.models names `{name}`, which is not among the models\n"
                     f"  remedy: {nearest(name, list(self.models))}"
                 )
-        if self.weight_decay is not None:
-            self._check_decays(self.weight_decay)
+        rates = {name: model.lr for name, model in self.models.items()}
+        for section in (self.lr_study, self.weight_decay):
+            if section is not None:
+                section.check(rates, self.train)
         for name, model in self.models.items():
             if model.lr * self.train.weight_decay >= 1:
                 raise ValueError(
@@ -69,22 +74,3 @@ class Profile(Params):
                 f"{smallest}\n  remedy: lower the batch, or drop that size"
             )
         return self
-
-    def _check_decays(self, asked: DecayParams) -> None:
-        for name in (asked.model, *asked.law_models):
-            if name not in self.models:
-                raise ValueError(
-                    f"weight_decay names `{name}`, which is not among the models\n"
-                    f"  remedy: {nearest(name, list(self.models))}"
-                )
-        largest = max(asked.decays)
-        if self.models[asked.model].lr * largest >= 1:
-            raise ValueError(
-                f"weight_decay.decays: lr x {largest:g} of {asked.model} is 1 or more\n"
-                "  remedy: keep the product under 1"
-            )
-        if min([*asked.sizes, *asked.law_sizes]) < self.train.batch_pairs:
-            raise ValueError(
-                f"weight_decay: a data size is under the batch of {self.train.batch_pairs} pairs\n"
-                "  remedy: raise it"
-            )

@@ -7,7 +7,7 @@ The runs after the scan depend on its outcome, so that they are known only when 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -22,7 +22,8 @@ from repro.experiments.answer import Answer, answer, part
 from repro.experiments.replicates import NOT_EXACT
 from repro.laws.fit import fit
 from repro.laws.intervals import intervals
-from repro.params import Params, UserError
+from repro.params import Params, UserError, nearest
+from repro.train.loop import TrainParams
 
 if TYPE_CHECKING:
     from repro.experiments.runs import Runs, Trained
@@ -57,6 +58,27 @@ class DecayParams(Params):
         if lacking:
             raise ValueError(f"{min(lacking)} is not scanned\n  remedy: choose among `sizes`")
         return values
+
+    def check(self, rates: Mapping[str, float], train: TrainParams) -> None:
+        """Refuse what the profile's models, name -> learning rate, or its training cannot run."""
+        for name in (self.model, *self.law_models):
+            if name not in rates:
+                raise ValueError(
+                    f"weight_decay names `{name}`, which is not among the models\n"
+                    f"  remedy: {nearest(name, list(rates))}"
+                )
+        largest = max(self.decays)
+        if rates[self.model] * largest >= 1:
+            raise ValueError(
+                f"weight_decay.decays: lr x {largest:g} of {self.model} is 1 or more\n"
+                "  remedy: keep the product under 1"
+            )
+        smallest = min([*self.sizes, *self.law_sizes])
+        if smallest < train.batch_pairs:
+            raise ValueError(
+                f"train.batch_pairs {train.batch_pairs} is larger than the smallest size of "
+                f"weight_decay, {smallest}\n  remedy: lower the batch, or drop that size"
+            )
 
 
 def scan(plan: Runs, asked: DecayParams) -> list[Trained]:

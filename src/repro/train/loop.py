@@ -31,6 +31,8 @@ from repro.train.batches import Batch, Batches
 from repro.train.curve import CurveParams, readings, state, worth_reading
 from repro.train.record import Record
 
+MOST_LR = 10.0
+
 # Called at each reading with the FLOPs spent so far and a word on the run.
 Report = Callable[[float, str], None]
 
@@ -58,8 +60,8 @@ class RunSpec(Params):
     validation: str  # digest of the validation set
     pairs: Annotated[int, Field(ge=1)]  # D
     seed: int
-    lr: Annotated[float, Field(gt=0, le=10)]
-    lr_reference: Annotated[float, Field(gt=0, le=10)]
+    lr: Annotated[float, Field(gt=0, le=MOST_LR)]
+    lr_reference: Annotated[float, Field(gt=0, le=MOST_LR)]
     encoder: EncoderParams
     texts: TextParams
     train: TrainParams

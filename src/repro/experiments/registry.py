@@ -1,0 +1,59 @@
+"""Every experiment of a study: the runs that it asks for, and what they answer.
+
+To add one, write its file (runs, table, answers), give it a section in the profile, and name it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from repro.experiments import (
+    allocation,
+    classical,
+    grid,
+    law_choice,
+    lr_invariance,
+    metric_link,
+    weight_decay,
+)
+from repro.experiments.runs import Runs, Trained
+
+# Experiment -> the runs that are known by now; none where the profile does not ask for it.
+RUNS: dict[str, Callable[[Runs], list[Trained]]] = {
+    "grid": grid.runs,
+    "lr_study": lr_invariance.runs,
+    "allocation": allocation.runs,
+    "weight_decay": weight_decay.runs,
+}
+
+
+def answers(plan: Runs) -> dict[str, Any]:
+    """Experiment -> its answers, of those that the profile asks for; plain data."""
+    table, losses, profile = grid.table(plan), grid.pair_losses(plan), plan.profile
+    found = {
+        "law_choice": law_choice.answers(table, losses),
+        "metric_link": metric_link.answers(table),
+        "classical": classical.answers(table),
+        "allocation": allocation.answers(table, allocation.control_table(plan), losses),
+    }
+    if profile.lr_study:
+        compared = lr_invariance.alike(plan)
+        own, curves = lr_invariance.table(plan), lr_invariance.curves(plan)
+        found["lr_invariance"] = lr_invariance.answers(own, curves, compared)
+    if profile.weight_decay:
+        own, targets = weight_decay.table(plan), weight_decay.targets(plan)
+        found["weight_decay"] = weight_decay.answers(own, targets, weight_decay.pair_losses(plan))
+    return found
+
+
+def evidence(plan: Runs, runs: list[Trained]) -> list[Any]:
+    """What the answers rest on: the row of each of the runs, and its rows on the targets."""
+    rows = [[plan.row(run), plan.target_rows(run)] for run in runs]
+    return [[None if row is None else _plain(row), targets] for row, targets in rows]
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {k: None if isinstance(v, float) and pd.isna(v) else v for k, v in row.items()}
