@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from repro import params
 from repro.data.dataset import Dataset, find_dataset_file, load_dataset_params, prepare
-from repro.experiments import effort, grid
+from repro.experiments import allocation, effort, grid
 from repro.experiments.budget import Budget, budget, distinct
 from repro.experiments.estimate import Estimator
 from repro.experiments.profile import MEANINGLESS, Profile
@@ -114,7 +114,10 @@ class Study:
 
     def experiments(self) -> dict[str, list[Trained]]:
         """The runs of each experiment, shared ones in each."""
-        return {"grid": grid.runs(self.runs)}
+        found = {"grid": grid.runs(self.runs)}
+        if self.profile.allocation:  # none before the grid is whole: they follow from its laws
+            found["allocation"] = allocation.runs(self.runs)
+        return found
 
     def budget(self) -> Budget:
         """What is still to run and what that costs, by experiment."""
@@ -162,6 +165,10 @@ class Study:
         self._swept = True
         expected, began = self.budget(), time.monotonic()
         failed = local.run(self.store, tasks, self.profile.execute, title=self.name)
+        known = {task.label for task in tasks}
+        later = [task for run in self.planned() for task in run.tasks if task.label not in known]
+        if later:  # runs that depend on what the others gave
+            failed |= local.run(self.store, later, self.profile.execute, title=self.name)
         if expected.total.flop > 0 and not failed:
             took = time.monotonic() - began
             print(
@@ -204,13 +211,18 @@ class Study:
         from repro.experiments import classical, law_choice, metric_link
 
         table, path = self.grid(), self.build / "answers.json"
-        made_from = digest({"grid": report.records(table), "code": stamp.code()})
+        control = allocation.control_table(self.runs)
+        controlled = [] if control is None else report.records(control)
+        made_from = digest(
+            {"grid": report.records(table), "control": controlled, "code": stamp.code()}
+        )
         if path.exists():
             kept = json.loads(path.read_text(encoding="utf-8"))
             if kept["made_from"] == made_from:
                 return kept["answers"]
         answers = {
-            "law_choice": law_choice.answers(table, self.pair_losses()),
+            "law_choice": law_choice.answers(table, losses := self.pair_losses()),
+            "allocation": allocation.answers(table, control, losses),
             "metric_link": metric_link.answers(table),
             "classical": classical.answers(table),
         }

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from repro.experiments.allocation import AllocationParams
 from repro.experiments.grid import GridParams
 from repro.measure.ranking import RankingParams
 from repro.model.encoder import EncoderParams
@@ -43,6 +44,7 @@ class Profile(Params):
     curve: CurveParams = CurveParams()
     ranking: RankingParams = RankingParams()
     grid: GridParams
+    allocation: AllocationParams | None = None  # runs after the grid's
     execute: ExecuteParams = ExecuteParams()
 
     @model_validator(mode="after")
