@@ -141,17 +141,19 @@ def flops(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _iso(table: pd.DataFrame, flop: Reading, regime: Regime, n: str) -> dict[str, Any]:
     """Lines of equal compute and the contrasts of neighbours; empty where compute is not told."""
+    sizes = sorted(float(size) for size in table[n].unique())
     found = iso_compute.compute(table, n)
+    nothing = {"lines": [], "pairs": [], "law": None, "n": sizes}
     if found is None:
-        return {"lines": [], "pairs": [], "law": None}
+        return nothing
     pairs = iso_compute.contrasts(table, found, n)
-    form = "product" if regime.whole and regime else "product_d0"
+    form = "product" if regime and regime.whole else "product_d0"
     try:
         loss = fit(form, law_fits.losses(table, n))
         lines = iso_compute.lines(table, found, loss, law(flop, n), n)
     except UserError:
-        return {"lines": [], "pairs": pairs, "law": None}
-    return {"lines": lines, "pairs": pairs, "law": loss.form.title}
+        return {**nothing, "pairs": pairs}
+    return {"lines": lines, "pairs": pairs, "law": loss.form.title, "n": sizes}
 
 
 def _rates(table: pd.DataFrame, n: str) -> dict[str, Any]:
