@@ -18,6 +18,7 @@ from repro.experiments import law_fits
 from repro.experiments.answer import finite, part
 from repro.experiments.replicates import NOT_EXACT
 from repro.laws import efficiency as eff
+from repro.laws.effects import between
 from repro.laws.fit import Fit, fit
 from repro.laws.intervals import intervals
 from repro.laws.table import Table, from_frame
@@ -100,7 +101,8 @@ def law(reading: Reading, n: str = "n_encoder") -> Fit:
 
 def exponents(reading: Reading, n: str = "n_encoder") -> dict[str, Any]:
     """The steps law of a reading in figures: n (cells), a, b, cost_n (exponent of compute in N: 1 - a),
-    parts with 95 % intervals that count models and sizes as the facts; residual; note.
+    parts with 95 % intervals that count models and sizes as the facts (endless where there are fewer
+    than three, which decide nothing); residual; note.
 
     Where the runs do not determine it the parts are empty and `note` says why.
     """
@@ -111,11 +113,12 @@ def exponents(reading: Reading, n: str = "n_encoder") -> dict[str, Any]:
         return {**nothing, "n": 0, "residual": None, "note": error.what}
     ends = intervals(steps)
     a, (low, high) = steps.parameters["a"], ends["a"]
+    few = {v: between(steps.table, v, (other,)) is None for v, other in (("n", "d"), ("d", "n"))}
     return {
         "n": len(steps.table),
-        "a": part(a, ends["a"]),
-        "b": part(steps.parameters["b"], ends["b"]),
-        "cost_n": part(1 - a, (1 - high, 1 - low)),
+        "a": part(a, ends["a"], endless=few["n"]),
+        "b": part(steps.parameters["b"], ends["b"], endless=few["d"]),
+        "cost_n": part(1 - a, (1 - high, 1 - low), endless=few["n"]),
         "residual": finite(steps.sigma),
         "note": "; ".join(ends.notes),
     }
