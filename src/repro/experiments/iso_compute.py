@@ -83,8 +83,8 @@ def measured(
     grid = cells(table, n)
     out = []
     for model in found.models:
-        line = np.log(grid.loc[model].dropna())
-        out.append((line.index.to_numpy(float), line.to_numpy(float)))
+        line = grid.loc[model].dropna()
+        out.append((line.index.to_numpy(float), np.log(line.to_numpy(float))))
     return out
 
 
@@ -131,8 +131,8 @@ def lines(
     """
     curves = measured(table, found, n)
     low, high = float(table["d"].min()), float(table["d"].max())
-    ends = found.flop(0, low), found.flop(len(found.models) - 1, high)
-    budgets = np.geomspace(*map(float, ends), LINES + 2)[1:-1]
+    least, most = found.flop(0, low), found.flop(len(found.models) - 1, high)
+    budgets = np.geomspace(float(least), float(most), LINES + 2)[1:-1]
     grid = np.geomspace(found.n[0], found.n[-1], 60)
     k, a, b = (flop.parameters[name] for name in ("k", "a", "b"))
     out = []

@@ -62,7 +62,8 @@ def choose(table: pd.DataFrame, n: str = "n_encoder") -> Pair:
     additive = fit("additive", law_fits.losses(table, n))
     low, high = int(table["d"].min()), int(table["d"].max())
     last = len(found.models) - 1
-    inner, outer = [], []
+    inner: list[Pair] = []
+    outer: list[Pair] = []
     for budget in np.geomspace(found.flop(0, low), found.flop(last, high), _BUDGETS):
         d = np.array([float(found.pairs(m, budget)) for m in range(last + 1)])
         had = np.flatnonzero((d >= low) & (d <= high))
@@ -71,8 +72,8 @@ def choose(table: pd.DataFrame, n: str = "n_encoder") -> Pair:
         best = int(had[np.argmin(additive.predict(found.n[had], d[had]))])
         if best < had[-1]:
             larger = int(had[np.searchsorted(had, best) + 1])
-            cells = (Cell(found.models[m], round(d[m]), float(budget)) for m in (best, larger))
-            (inner if best > had[0] else outer).append(Pair(*cells))
+            one, two = (Cell(found.models[m], round(d[m]), float(budget)) for m in (best, larger))
+            (inner if best > had[0] else outer).append(Pair(one, two))
     kept = inner or outer
     if not kept:
         raise UserError(
@@ -145,9 +146,9 @@ def control(
         why = "no run of one of the two cells reached its minimum"
         return answer(None, why, n=0, blocked=why), pair.as_dict()
     means = [float(cell["mael"].mean()) for cell in cells]
-    move, error = _to_equal_compute(pair, found, table, means[1], n)
+    move, move_error = _to_equal_compute(pair, found, table, means[1], n)
     value = means[1] - means[0] + move
-    ends, how = _interval(value, (error, found.df), means, cells, exact, pair_losses)
+    ends, how = _interval(value, (move_error, found.df), means, cells, exact, pair_losses)
     flops = [float(np.exp(np.log(cell["flop"].astype(float)).mean())) for cell in cells]
     counts = [len(cell) for cell in cells]
     source = "trained for this question" if pair.trained else "the nearest cells of the grid"
@@ -212,7 +213,17 @@ def _paired(cells: list[pd.DataFrame], losses: PairLosses | None) -> Any:
     """Difference of each validation pair's loss, means over the seeds; None where a run's are missing."""
     if not losses:
         return None
-    keys = [[(str(r.model), int(r.d), int(r.seed)) for r in cell.itertuples()] for cell in cells]
+    keys = [
+        list(
+            zip(
+                cell["model"].astype(str),
+                cell["d"].astype(int),
+                cell["seed"].astype(int),
+                strict=True,
+            )
+        )
+        for cell in cells
+    ]
     if any(key not in losses for cell in keys for key in cell):
         return None
     one, two = (np.mean([losses[key] for key in cell], axis=0) for cell in keys)
@@ -225,8 +236,8 @@ def _of_runs(trained: pd.DataFrame, found: Compute, n: str) -> Pair:
         raise UserError("the two cells of the control are not both there")
     place = {model: i for i, model in enumerate(found.models)}
     one, two = (
-        Cell(str(row.model), int(row.d), float(found.flop(place[str(row.model)], row.d)))
-        for row in cells.itertuples()
+        Cell(model, d, float(found.flop(place[model], d)))
+        for model, d in zip(cells["model"].astype(str), cells["d"].astype(int), strict=True)
     )
     return Pair(one, two, trained=True)
 

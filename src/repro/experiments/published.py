@@ -37,12 +37,14 @@ def ratios(most: float) -> list[dict[str, Any]]:
     Rows: printed (what they are taken for), reading, a, model, data (efficiencies; None: without end),
     ratio, at most `most`.
     """
-    rho = eff.lr_exponent(np.array(BERT, float), 2.0 ** -np.arange(len(BERT)))
+    rates = np.array([2.0**-k for k in range(len(BERT))])
+    rho = eff.lr_exponent(np.array(BERT, float), rates)
     data, rows = BETA / STEPS_D, []
     for printed, lr in (("raw", -STEPS_N + rho), ("lr_steps", -STEPS_N)):
         raw = float(eff.convert(lr, rho, "lr", "raw"))
         for reading, a in (("raw", raw), ("lr_steps", lr), ("common", lr)):
-            found = eff.ratio(*(np.array([v]) for v in (ALPHA, BETA, a, STEPS_D)), most=most)
+            one = [np.array([value]) for value in (ALPHA, BETA, a, STEPS_D)]
+            found = eff.ratio(one[0], one[1], one[2], one[3], most)
             model = ALPHA / (1 - a) if a < 1 else None
             row = {"printed": printed, "reading": reading, "a": a, "model": model, "data": data}
             rows.append(row | {"ratio": float(found[0])})

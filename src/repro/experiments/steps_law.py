@@ -152,11 +152,11 @@ def _efficiencies(reading: Reading, sizes: tuple[int, ...], n: str, seed: int) -
         return {}
     alpha, beta = (losses.parameters[name] for name in ("alpha", "beta"))
     a, b = (steps.parameters[name] for name in ("a", "b"))
-    values = np.array([[alpha], [beta], [a], [b]])  # (1,) each, as draws are
+    one = [np.array([value]) for value in (alpha, beta, a, b)]  # (1,) each, as draws are
     found = {
         "model": (alpha / (1 - a) if a < 1 else None, None),
         "data": (beta / b if b > 0 else None, None),
-        "ratio": (float(eff.ratio(*values, most=MOST)[0]), None),
+        "ratio": (float(eff.ratio(one[0], one[1], one[2], one[3], MOST)[0]), None),
     }
     try:
         used = exact(rows)
@@ -187,7 +187,7 @@ def _common(usable: pd.DataFrame) -> Reading:
     title = "a common rate"
     models = usable.groupby("lr")["model"].nunique()
     if len(models) and models.max() >= LEAST_MODELS:
-        rate = float(models.idxmax())
+        rate = float(models.index[int(models.to_numpy().argmax())])
         rows = usable[usable["lr"] == rate]
         shared = int(models.max())
         how = f"optimiser steps of the {shared} models that were trained at {rate:g}"

@@ -161,7 +161,9 @@ def corner(found: Mapping[str, Any] | None) -> Drawing:
         _edges(passages), _edges(budgets), values, cmap=ListedColormap(colours), norm=norm,
         rasterized=True,
     )  # fmt: skip
-    style.log_axis(axes.xaxis, 10.0 ** np.arange(6, 14), "passages encoded over the system's life")
+    style.log_axis(
+        axes.xaxis, [10.0**k for k in range(6, 14)], "passages encoded over the system's life"
+    )
     style.log_ticks(axes.yaxis, budgets[0], budgets[-1], "budget (USD)")
     axes.grid(False)
     handles = [Patch(color=c, label=m) for m, c in zip(models, colours, strict=True)]
