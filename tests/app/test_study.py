@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from repro.app.study import Study, files
 from repro.data.sources.pydocs import VERSIONS
 from repro.params import UserError
+from repro.work import local
 
 
 def test_a_text_read_from_other_versions_is_named(
@@ -38,3 +40,27 @@ def test_texts_longer_than_a_model_reads_are_refused(
         Study(tmp_path / "long.yaml").planned()
     assert error.value.remedy == "use 128 or less"
     assert "long.yaml:1" in str(error.value.where)
+
+
+def test_runs_that_follow_from_others_are_made_after_them(
+    study_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the first runs are there the plan grows; what has grown is run too, and only that."""
+    monkeypatch.setenv("REPRO_HOME", str(tmp_path))
+    study = Study(study_file)
+    first, later = ["grid 1", "grid 2"], ["control 1"]
+    made: list[list[str]] = []
+
+    def planned() -> list[SimpleNamespace]:
+        names = [*first, *later] if made else first
+        return [SimpleNamespace(tasks=(SimpleNamespace(label=name),)) for name in names]
+
+    def run(_store: object, tasks: list[SimpleNamespace], *_: object, **__: object) -> dict:
+        made.append([task.label for task in tasks])
+        return {}
+
+    monkeypatch.setattr(study, "planned", planned)
+    monkeypatch.setattr(study, "budget", lambda: SimpleNamespace(total=SimpleNamespace(flop=0.0)))
+    monkeypatch.setattr(local, "run", run)
+    assert study.sweep() == {}
+    assert made == [first, later]

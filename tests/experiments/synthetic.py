@@ -84,3 +84,23 @@ def grid_table(
                     }
                 )  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def with_steps(
+    table: pd.DataFrame,
+    a: float,
+    b: float,
+    rho: float = 0.0,
+    noise: float = 0.05,
+    seed: int = 7,
+    k: float = 0.5,
+) -> pd.DataFrame:
+    """The table with S = k (N/1e5)^-a D^b raw steps at rates that go as N^-rho, and what they cost."""
+    n, d = table["n_encoder"].to_numpy(float), table["d"].to_numpy(float)
+    scatter = np.exp(noise * np.random.default_rng(seed).standard_normal(len(table)))
+    steps = k * (n / 1e5) ** -a * d**b * scatter
+    lr = 1e-3 * (n / 1e5) ** -rho
+    return table.assign(
+        lr=lr, steps=steps, lr_steps=steps * lr / 1e-3, sum_lr=steps * lr, tokens=1000 * steps,
+        flop=6.6 * n * 1000 * steps, at_first=False,
+    )  # fmt: skip

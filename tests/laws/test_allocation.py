@@ -131,6 +131,22 @@ def test_efficiency_draws_centre_on_the_arithmetic_and_cover() -> None:
     assert 180 <= inside <= 199
 
 
+def test_ratio_has_a_value_for_exponents_of_any_sign() -> None:
+    """A free larger model wins by any factor; so does one beside data that raise the loss."""
+
+    def of(alpha: float, beta: float, a: float, b: float) -> float:
+        return float(eff.ratio(*(np.array([v]) for v in (alpha, beta, a, b)), most=99)[0])
+
+    assert of(0.161, 0.206, 0.5064, 0.9231) == pytest.approx(1.4616, abs=1e-4)
+    assert of(0.1, 0.2, 1.02, 0.9) == 99
+    assert of(0.1, 0.2, 1.0, 0.9) == 99
+    assert of(0.1, -0.01, 0.5, 0.9) == 99
+    assert of(-0.1, 0.2, 0.5, 0.9) == pytest.approx(-0.9)
+    assert of(0.1, 0.2, 0.5, -0.1) == 0
+    assert np.isnan(of(-0.1, -0.2, 0.5, 0.9))
+    assert np.isnan(of(0.1, 0.2, 1.1, 0.0))
+
+
 def test_inverse_questions() -> None:
     assert pairs_for_loss(mael_law, 1e7, float(mael_law(np.array(1e7), np.array(12345.0)))) == (
         pytest.approx(12345.0)

@@ -60,6 +60,10 @@ class Study:
             f"{profile.train.negatives.count} negatives, {profile.texts.query_tokens}/"
             f"{profile.texts.passage_tokens} tokens, {profile.encoder.scoring} score",
         ]  # fmt: skip
+        if profile.allocation:
+            lines.append(
+                f"  after the grid: two cells at matched compute, {len(profile.allocation.seeds)} seeds each"
+            )
         departures = self.dataset_params.source.departures()
         if departures:
             lines.append(

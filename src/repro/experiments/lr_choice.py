@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from repro.train.loop import MOST_LR
+
 LEAST_STEPS = 40.0  # S at the smallest size: under it a minimum is a matter of a few batches
 TOLERANCE = 0.01  # of MAEL: a seed sd of a few runs may be small by luck, and slow rates cost days
 FACTOR = 2.0  # of neighbouring rungs
 MOST_RUNGS = 10
-MOST_RATE = 10.0  # as in a profile
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Ladder:
     sizes: tuple[int, ...]  # D, pairs
     seeds: int = 3  # at the best rate and at the chosen one
     extend: bool = True  # while the answer may lie beyond an end
-    below: float = MOST_RATE
+    below: float = MOST_LR
 
     def missing(self, table: pd.DataFrame) -> list[tuple[float, int, int]]:
         """(rate, pairs, seed) of the runs still needed after those in `table`; empty at the end."""

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from repro.experiments.allocation import AllocationParams
 from repro.experiments.grid import GridParams
 from repro.experiments.lr_invariance import LrStudyParams
 from repro.experiments.weight_decay import DecayParams
@@ -47,6 +48,7 @@ class Profile(Params):
     grid: GridParams
     # Experiments beside the grid; one without its section is not run.
     lr_study: LrStudyParams | None = None  # notebook 02
+    allocation: AllocationParams | None = None  # notebook 06: its control, runs after the grid's
     weight_decay: DecayParams | None = None  # notebook 07
     execute: ExecuteParams = ExecuteParams()
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from repro.experiments.answer import Answer, answer, part
+from repro.laws import efficiency as eff
 
 ALPHA, BETA = 0.161, 0.206  # MAEL 2026: exponents of the product law
 STEPS_N, STEPS_D = -0.5064, 0.9231  # MAEL 2026: S ~ N^STEPS_N D^STEPS_D
+# Layers of BERT-Tiny, Mini, Small, Medium, Base (google-research/bert); MAEL halves lr at each.
+BERT = (396_544, 3_159_040, 12_609_536, 25_219_072, 85_054_464)
 
 A100_USD_AN_HOUR = 3.93  # SIGIR'24, cost model: A100-80G
 A100_FLOP_A_SECOND = 312e12 * 0.25  # SIGIR'24: peak x utilisation
@@ -22,6 +29,26 @@ def answers() -> dict[str, Answer]:
         "M21:calc": _ratio_under_lr_steps(),
         "S11:calc": _unit_costs(),
     }
+
+
+def ratios(most: float) -> list[dict[str, Any]]:
+    """What the printed steps law implies under each reading, if its steps are raw or lr-steps (M21).
+
+    Rows: printed (what they are taken for), reading, a, model, data (efficiencies; None: without end),
+    ratio, at most `most`.
+    """
+    rates = np.array([2.0**-k for k in range(len(BERT))])
+    rho = eff.lr_exponent(np.array(BERT, float), rates)
+    data, rows = BETA / STEPS_D, []
+    for printed, lr in (("raw", -STEPS_N + rho), ("lr_steps", -STEPS_N)):
+        raw = float(eff.convert(lr, rho, "lr", "raw"))
+        for reading, a in (("raw", raw), ("lr_steps", lr), ("common", lr)):
+            one = [np.array([value]) for value in (ALPHA, BETA, a, STEPS_D)]
+            found = eff.ratio(one[0], one[1], one[2], one[3], most)
+            model = ALPHA / (1 - a) if a < 1 else None
+            row = {"printed": printed, "reading": reading, "a": a, "model": model, "data": data}
+            rows.append(row | {"ratio": float(found[0])})
+    return rows
 
 
 def _compute() -> Answer:

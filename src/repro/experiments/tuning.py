@@ -19,6 +19,7 @@ from repro.experiments.runs import Runs
 from repro.params import UserError, nearest
 from repro.provenance import surroundings
 from repro.store import Store
+from repro.train.loop import MOST_LR
 from repro.work.queue import Task
 
 AROUND = (0.5, 1.0, 2.0)  # the first rungs, over the profile's rate
@@ -70,7 +71,7 @@ class Tuning:
         self.models = self._models(asked)
         self.sizes = self._sizes(asked.pairs)
         decay = profile.train.weight_decay
-        below = min(lr_choice.MOST_RATE, 1 / decay) if decay else lr_choice.MOST_RATE
+        below = min(MOST_LR, 1 / decay) if decay else MOST_LR
         for rate in asked.rates:
             if not 0 < rate < below:
                 raise UserError(

@@ -80,9 +80,12 @@ def optimum(
 
 
 def budget_line(
-    cost: Law, budget: float, n: Array, least: float = 1.0, most: float = 1e15
+    cost: Law, budget: float | Array, n: Array, least: float = 1.0, most: float = 1e15
 ) -> Array:
-    """The largest d in [least, most] that the budget pays for, nan where not even `least`: (M,)."""
+    """The largest d in [least, most] that the budget pays for, nan where not even `least`: (M,).
+
+    budget: one for all, or one for each n (M,).
+    """
     low, high = np.full(n.shape, np.log(least)), np.full(n.shape, np.log(most))
     out = np.where(cost(n, np.exp(low)) <= budget, np.nan, -np.inf)
     full = cost(n, np.exp(high)) <= budget

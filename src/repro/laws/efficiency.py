@@ -77,13 +77,38 @@ def efficiency_draws(
 ) -> Efficiency:
     """Draws (R,) of the efficiencies that carry the uncertainty of both laws, model effects included.
 
+    Percentiles of the draws are the intervals; see `exponent_draws`.
+    """
+    return efficiency(*exponent_draws(losses, steps, draws, rng))
+
+
+def exponent_draws(
+    losses: Table, steps: Table, draws: int, rng: np.random.Generator
+) -> tuple[Array, Array, Array, Array]:
+    """Draws (R,) of alpha, beta, a and b of MAEL ~ N^-alpha D^-beta and S ~ N^-a D^b.
+
     Group means of log loss and log steps are regressed together on log N (and on log D); the two
     slopes are drawn from their joint t-distribution, correlated as the means' residuals are.
-    Percentiles of the draws are the intervals.
+    Raises `UserError` where the tables do not share three or more values of N and of D.
     """
     alpha, a = -_slopes(losses, steps, "n", draws, rng)
     beta, b = _slopes(losses, steps, "d", draws, rng)
-    return efficiency(alpha, -beta, a, b)
+    return alpha, -beta, a, b
+
+
+def ratio(alpha: Array, beta: Array, a: Array, b: Array, most: float = np.inf) -> Array:
+    """The ratio of the efficiencies, kept within -most to most, for exponents of any sign.
+
+    Where a larger model costs no more compute (a at least 1) and lowers the loss, or where more data
+    raise it, the model wins by any factor: `most`.  nan where neither lowers the loss.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        model = np.where(a < 1, alpha / (1 - a), np.sign(alpha) * np.inf)
+        data = np.where(b > 0, beta / b, np.sign(beta) * np.inf)
+        free = np.where(data <= 0, np.inf, model / data)
+    found = np.where((model <= 0) & (data <= 0), np.nan, free)
+    found = np.where(np.isinf(model) & np.isinf(data), np.nan, found)
+    return np.clip(found, -most, most)
 
 
 def _slopes(losses: Table, steps: Table, name: str, draws: int, rng: np.random.Generator) -> Array:

@@ -32,7 +32,9 @@ PARTS = {  # of answers, as a reader calls them
     "dc": "D_c", "overfit": "N^x / D, x", "parameters": "parameters x", "tokens": "tokens x",
     "gpt3": "N of GPT-3", "forward": "forward FLOP, counted / formula", "approach_1": "a, envelope",
     "approach_2": "a, parabolas", "approach_3": "a, parametric", "a": "a", "r_d": "R_D",
-    "r_n": "R_N", "best_r_d": "better R_D", "best_r_n": "better R_N", "cka": "debiased CKA",
+    "r_n": "R_N", "medium": "additive optimum", "base": "larger model",
+    "model": "model's efficiency", "data": "data's efficiency", "n": "in N", "d": "in D",
+    "best_r_d": "better R_D", "best_r_n": "better R_N", "cka": "debiased CKA",
 }  # fmt: skip
 NOT_COMPARABLE = "needs the paper's data and models; this study has neither"
 

@@ -151,7 +151,7 @@ def log_ticks(axis: Axis, low: float, high: float, label: str) -> None:
 
 def count(value: float) -> str:
     """A count to read: 640, 10,240, 396.5k, 85.05M."""
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e5, "k")):
+    for limit, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e5, "k")):
         if abs(value) >= limit:
             return f"{value / (1e3 if unit == 'k' else limit):.4g}{unit}"
     return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
