@@ -19,7 +19,9 @@ SIZES = (320, 1280, 5120)
 MORE = ("test_entropy", "mrr10", "recall100", "ndcg10", "map10")
 
 
-def scanned(best: dict[int, float], noise: float = 0.0) -> tuple[pd.DataFrame, dict[object, object]]:
+def scanned(
+    best: dict[int, float], noise: float = 0.0
+) -> tuple[pd.DataFrame, dict[object, object]]:
     """A scan whose optimum at D is `best[D]`: a parabola in log decay, pairs that share hardness."""
     rng = np.random.default_rng(0)
     rows, losses = [], {}
@@ -46,8 +48,10 @@ def compared(gain: float, seeds: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
         for decay in (0.0, 10.0):
             shift = gain * (decay > 0) + 0.002 * rng.normal()
             row = {"d": 1280, "seed": seed, "weight_decay": decay, "test_entropy": 2 - shift}
-            row |= {name: 0.3 + shift for name in MORE[1:]}
-            own.append({**row, "part": "compared", "mael": 2 - shift, "state": "turned", "lr": 4e-4})
+            row |= dict.fromkeys(MORE[1:], 0.3 + shift)
+            own.append(
+                {**row, "part": "compared", "mael": 2 - shift, "state": "turned", "lr": 4e-4}
+            )
             targets += [{**row, "target": name} for name in ("a", "b", "c")]
     return pd.DataFrame(own), pd.DataFrame(targets)
 
@@ -86,7 +90,9 @@ def test_an_optimum_at_an_end_of_the_scan_decides_nothing() -> None:
 
 def test_two_sizes_and_diverged_runs_are_answered() -> None:
     table, losses = scanned({320: 30.0, 1280: 10.0})
-    assert "a slope takes three" in weight_decay.answers(table, pd.DataFrame(), losses)["M16"]["why"]
+    assert (
+        "a slope takes three" in weight_decay.answers(table, pd.DataFrame(), losses)["M16"]["why"]
+    )
     dead = table.assign(state="diverged")
     assert weight_decay.answers(dead, pd.DataFrame(), losses)["M17"]["blocked"]
     with pytest.raises(UserError, match="no decay of the scan reached a minimum on 320"):

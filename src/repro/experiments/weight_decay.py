@@ -178,7 +178,10 @@ def optima(table: pd.DataFrame) -> dict[int, float]:
 
 
 def answers(
-    table: pd.DataFrame, targets: pd.DataFrame, losses: dict[tuple[float, int], Array], seed: int = 1
+    table: pd.DataFrame,
+    targets: pd.DataFrame,
+    losses: dict[tuple[float, int], Array],
+    seed: int = 1,
 ) -> dict[str, Any]:
     """Claim -> answer, with `scan` (a row a size), `differences` and `exponents` beside; plain data.
 
