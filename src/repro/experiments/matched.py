@@ -213,17 +213,8 @@ def _paired(cells: list[pd.DataFrame], losses: PairLosses | None) -> Any:
     """Difference of each validation pair's loss, means over the seeds; None where a run's are missing."""
     if not losses:
         return None
-    keys = [
-        list(
-            zip(
-                cell["model"].astype(str),
-                cell["d"].astype(int),
-                cell["seed"].astype(int),
-                strict=True,
-            )
-        )
-        for cell in cells
-    ]
+    columns = ["model", "d", "seed"]
+    keys = [list(cell[columns].itertuples(index=False, name=None)) for cell in cells]
     if any(key not in losses for cell in keys for key in cell):
         return None
     one, two = (np.mean([losses[key] for key in cell], axis=0) for cell in keys)
