@@ -89,10 +89,10 @@ def _steps(
     panel.tick_params(length=0)
     panel.set(xlabel="" if along == "D" else "D, labelled pairs", ylabel="")
     what = (
-        "more pairs: from one D to the next"
+        "more pairs: one D to the next"
         if along == "D"
-        else "more parameters: from one model to the next"
+        else "more parameters: one model to the next"
     )
     marks = [f"framed: under {least:g}"] if (values < least).any() else []
-    marks += ["*: not on the test pairs"] if alone else []
+    marks += ["*: not on test"] if alone else []
     panel.set_title(what + (f"   ({'; '.join(marks)})" if marks else ""), fontsize=9.5)
