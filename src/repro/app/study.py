@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from repro import params
 from repro.data.dataset import Dataset, find_dataset_file, load_dataset_params, prepare
-from repro.experiments import effort, grid, weight_decay
+from repro.experiments import effort, grid, transfer, weight_decay
 from repro.experiments.budget import Budget, budget, distinct
 from repro.experiments.estimate import Estimator
 from repro.experiments.profile import MEANINGLESS, Profile
@@ -112,11 +112,36 @@ class Study:
         measured = [(run.train, self.runs.searched()) for run in first.values()]
         pace.calibrate(self.store, measured, self.profile.execute, self.pace_file, pace.SECONDS)
         del self.runs  # made again, with the new pace
+        self.__dict__.pop("transfer_plans", None)
 
     def experiments(self) -> dict[str, list[Trained]]:
         """The runs of each experiment, shared ones in each."""
-        found = {"grid": grid.runs(self.runs), "weight_decay": weight_decay.runs(self.runs)}
+        found = {
+            "grid": grid.runs(self.runs),
+            "weight_decay": weight_decay.runs(self.runs),
+            "transfer": self._transfer(),
+        }
         return {name: runs for name, runs in found.items() if runs}
+
+    @functools.cached_property
+    def transfer_plans(self) -> list[Runs]:
+        """The runs on each target of transfer: the study's own dataset first, then the others."""
+        asked = self.profile.transfer
+        found = {self.dataset_params.name: self.runs}
+        for name in asked.datasets if asked else []:
+            declared = load_dataset_params(name)
+            if declared.name not in found:
+                dataset = prepare(self.store, declared)
+                runs = Runs(self.profile, dataset, self.store, self.runs.estimator)
+                found[declared.name] = runs
+        return list(found.values())
+
+    def _transfer(self) -> list[Trained]:
+        try:
+            return transfer.runs(self.transfer_plans)
+        except UserError as error:
+            place = error.where or params.read(self.profile_file).place(("transfer",))
+            raise UserError(error.what, where=place, remedy=error.remedy) from None
 
     def budget(self) -> Budget:
         """What is still to run and what that costs, by experiment."""
@@ -203,9 +228,10 @@ class Study:
         return grid.curves(self.runs)
 
     def pair_losses(self) -> dict[tuple[str, int, int], NDArray[Any]]:
-        """(model, D, seed) -> loss of each validation pair at the minimum, float64 [m], nats."""
+        """(model, D, seed) of the grid -> loss of each validation pair at the minimum, float64 [m], nats."""
         found = {
-            (run.model, run.pairs, run.seed): self.runs.pair_losses(run) for run in self.planned()
+            (run.model, run.pairs, run.seed): self.runs.pair_losses(run)
+            for run in grid.runs(self.runs)  # other experiments have runs of the same name
         }
         return {where: losses for where, losses in found.items() if losses is not None}
 
@@ -227,10 +253,16 @@ class Study:
         decays = targets = None
         if self.profile.weight_decay:
             decays, targets = weight_decay.table(self.runs), weight_decay.targets(self.runs)
+        asked = self.profile.transfer
+        transferred = transfer.table(self.transfer_plans) if asked else None
         made_from = digest(
             {
                 "grid": report.records(table),
-                "decays": None if decays is None else [report.records(decays), report.records(targets)],
+                "decays": None
+                if decays is None
+                else [report.records(decays), report.records(targets)],
+                "transfer": None if transferred is None else report.records(transferred),
+                "prices": asked.prices if asked else None,
                 "code": stamp.code(),
             }
         )
@@ -242,6 +274,7 @@ class Study:
             "law_choice": law_choice.answers(table, self.pair_losses()),
             "metric_link": metric_link.answers(table),
             "classical": classical.answers(table),
+            "transfer": transfer.answers(transferred, *([asked.prices] if asked else [])),
         }
         if decays is not None:
             losses = weight_decay.pair_losses(self.runs)
@@ -271,10 +304,20 @@ class Study:
 
     def inputs(self) -> list[Path]:
         """The files and folders, apart from the code, that the results depend on."""
-        weights = {self.runs.source(model.weights).folder for model in self.profile.models.values()}
-        data = getattr(self.dataset_params.source, "folder", None)
-        files = [self.profile_file.resolve(), self.dataset_file.resolve(), *sorted(weights)]
-        return [*files, data] if data else files
+        asked = self.profile.transfer
+        names = [model.weights for model in self.profile.models.values()]
+        names += list(asked.checkpoints) if asked else []
+        weights = {self.runs.source(name).folder for name in names}
+        others = [find_dataset_file(name).resolve() for name in (asked.datasets if asked else [])]
+        files = [
+            self.profile_file.resolve(),
+            self.dataset_file.resolve(),
+            *others,
+            *sorted(weights),
+        ]
+        sources = [plan.dataset.params.source for plan in self.transfer_plans]
+        data = [getattr(source, "folder", None) for source in sources]
+        return [*files, *(folder for folder in data if folder)]
 
     def digests(self) -> dict[str, str]:
         """The digests of the data that the runs stand on."""

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from repro.experiments.grid import GridParams
+from repro.experiments.transfer import TransferParams
 from repro.experiments.weight_decay import DecayParams
 from repro.measure.ranking import RankingParams
 from repro.model.encoder import EncoderParams
@@ -45,6 +46,7 @@ class Profile(Params):
     ranking: RankingParams = RankingParams()
     grid: GridParams
     weight_decay: DecayParams | None = None  # notebook 07; without: not run
+    transfer: TransferParams | None = None  # notebook 08; without: not run
     execute: ExecuteParams = ExecuteParams()
 
     @model_validator(mode="after")
@@ -57,6 +59,8 @@ class Profile(Params):
                 )
         if self.weight_decay is not None:
             self._check_decays(self.weight_decay)
+        if self.transfer is not None:
+            self._check_transfer(self.transfer)
         for name, model in self.models.items():
             if model.lr * self.train.weight_decay >= 1:
                 raise ValueError(
@@ -86,5 +90,17 @@ class Profile(Params):
         if min([*asked.sizes, *asked.law_sizes]) < self.train.batch_pairs:
             raise ValueError(
                 f"weight_decay: a data size is under the batch of {self.train.batch_pairs} pairs\n"
+                "  remedy: raise it"
+            )
+
+    def _check_transfer(self, asked: TransferParams) -> None:
+        if asked.model not in self.models:
+            raise ValueError(
+                f"transfer.model names `{asked.model}`, which is not among the models\n"
+                f"  remedy: {nearest(asked.model, list(self.models))}"
+            )
+        if min(asked.sizes) < self.train.batch_pairs:
+            raise ValueError(
+                f"transfer: a data size is under the batch of {self.train.batch_pairs} pairs\n"
                 "  remedy: raise it"
             )
