@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from repro.app.study import Study
-from repro.experiments import transfer, transfer_fits, transfer_worth
+from repro.experiments import transfer, transfer_answers, transfer_fits, transfer_worth
 from repro.experiments.transfer import TransferParams
 from repro.laws.allocation import transfer_split
 from repro.laws.transfer import SIMPLER, loss, pretraining_share
@@ -65,7 +65,7 @@ def three() -> dict[str, Any]:
     tables = [
         measured(transferred(beta=b, A=200 * scale[k], G=6 * scale[k]), k) for k, b in betas.items()
     ]
-    return transfer.answers(pd.concat(tables, ignore_index=True))
+    return transfer_answers.answers(pd.concat(tables, ignore_index=True))
 
 
 def test_the_law_is_found_where_it_is_built_in(three: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ def test_the_law_is_found_where_it_is_built_in(three: dict[str, Any]) -> None:
     ids=["additive", "no gap", "no floor"],
 )
 def test_the_law_is_not_ahead_where_a_simpler_form_is_true(law: Law) -> None:
-    assert transfer.answers(measured(law))["T1"]["holds"] is not True
+    assert transfer_answers.answers(measured(law))["T1"]["holds"] is not True
 
 
 def test_exponents_over_three_targets(three: dict[str, Any]) -> None:
@@ -94,14 +94,14 @@ def test_exponents_over_three_targets(three: dict[str, Any]) -> None:
 
 
 def test_one_target_has_no_spread() -> None:
-    found = transfer.answers(measured(transferred()))["T2"]
+    found = transfer_answers.answers(measured(transferred()))["T2"]
     assert found["holds"] is None
     assert "a spread takes 3" in found["blocked"]
 
 
 def test_targets_with_one_beta_are_not_said_to_vary() -> None:
     tables = [measured(transferred(), name) for name in "abc"]
-    found = transfer.answers(pd.concat(tables))["T2"]
+    found = transfer_answers.answers(pd.concat(tables))["T2"]
     assert found["holds"] is None
 
 
@@ -129,12 +129,12 @@ def test_a_larger_gap_moves_the_budget_to_labels(three: dict[str, Any]) -> None:
     assert len(rows) == 3 * (1 + 4)
     for row in rows:
         assert row["share"] == pytest.approx(row["formula"], abs=5e-3)
-    calc = transfer.answers(None)["T3:calc"]
+    calc = transfer_answers.answers(None)["T3:calc"]
     assert calc["parts"]["share"]["value"] == pytest.approx(0.5, abs=0.005)
 
 
 def test_a_start_that_does_nothing_moves_no_budget() -> None:
-    found = transfer.answers(measured(transferred(A=1e-6), noise=0.01))
+    found = transfer_answers.answers(measured(transferred(A=1e-6), noise=0.01))
     assert found["T3"]["holds"] is not True
     assert found["T1"]["holds"] is not True
 
@@ -148,8 +148,8 @@ def test_widths_fall_with_the_number_of_points(three: dict[str, Any]) -> None:
 
 
 def test_noise_makes_the_parameters_unknown() -> None:
-    quiet = transfer.answers(measured(transferred(), noise=1e-4))["T4"]
-    loud = transfer.answers(measured(transferred(), noise=0.05))["T4"]
+    quiet = transfer_answers.answers(measured(transferred(), noise=1e-4))["T4"]
+    loud = transfer_answers.answers(measured(transferred(), noise=0.05))["T4"]
     assert quiet["holds"] is True
     assert loud["holds"] is not True
 
@@ -160,7 +160,7 @@ def grown(p: float, f: float) -> float:
 
 
 def test_labels_that_a_start_is_worth() -> None:
-    found = transfer.answers(measured(grown, noise=0.002))
+    found = transfer_answers.answers(measured(grown, noise=0.002))
     assert found["T5"]["holds"] is True
     assert found["T5"]["value"] == pytest.approx(1200, rel=0.1)
     worth = found["targets"][0]["worth"]
@@ -175,7 +175,9 @@ def test_labels_that_a_start_is_worth() -> None:
 
 
 def test_a_worth_that_shrinks_fails() -> None:
-    found = transfer.answers(measured(lambda p, f: 25 * (f + 48_000 / p) ** -0.3, noise=0.002))
+    found = transfer_answers.answers(
+        measured(lambda p, f: 25 * (f + 48_000 / p) ** -0.3, noise=0.002)
+    )
     assert found["T5"]["holds"] is False
 
 
@@ -194,7 +196,7 @@ def test_seeds_of_a_cell_are_one_point() -> None:
     ],
 )
 def test_too_few_points_are_said(steps: Sequence[int], sizes: Sequence[int], said: str) -> None:
-    found = transfer.answers(measured(transferred(), steps=steps, sizes=sizes))
+    found = transfer_answers.answers(measured(transferred(), steps=steps, sizes=sizes))
     for claim in ("T1", "T2", "T3", "T4"):
         assert found[claim]["holds"] is None
         assert found[claim]["blocked"]
@@ -203,7 +205,7 @@ def test_too_few_points_are_said(steps: Sequence[int], sizes: Sequence[int], sai
 
 
 def test_four_checkpoints_determine_the_law_but_spare_none() -> None:
-    found = transfer.answers(measured(transferred(), steps=STEPS[1:]))
+    found = transfer_answers.answers(measured(transferred(), steps=STEPS[1:]))
     assert "leaving one out takes 5 and 6" in found["T1"]["blocked"]
     assert found["T3"]["holds"] is True
     shown(found)
@@ -212,20 +214,23 @@ def test_four_checkpoints_determine_the_law_but_spare_none() -> None:
 def test_missing_runs_leave_a_law_and_dead_ones_none() -> None:
     table = measured(transferred())
     fewer = table.drop(index=[3, 10, 19, 24])
-    assert transfer.answers(fewer)["targets"][0]["laws"][0]["params"]["beta"] == pytest.approx(
-        0.3, 0.2
-    )
+    assert transfer_answers.answers(fewer)["targets"][0]["laws"][0]["params"][
+        "beta"
+    ] == pytest.approx(0.3, 0.2)
     plateau = table.assign(state=np.where(table["f"] > 0, "plateau", "exact"))
-    assert transfer.answers(plateau)["T1"]["value"] == transfer.answers(table)["T1"]["value"]
+    assert (
+        transfer_answers.answers(plateau)["T1"]["value"]
+        == transfer_answers.answers(table)["T1"]["value"]
+    )
     for state in ("diverged", "censored"):
         dead = table.assign(state=np.where(table["f"] > 0, state, "exact"))
-        found = transfer.answers(dead)
+        found = transfer_answers.answers(dead)
         assert found["T1"]["blocked"]
         assert found["T5"]["blocked"]
         shown(found)
-    nothing = transfer.answers(table.assign(state="diverged"))
+    nothing = transfer_answers.answers(table.assign(state="diverged"))
     assert nothing["T1"]["blocked"]
-    empty = transfer.answers(table.iloc[:0])
+    empty = transfer_answers.answers(table.iloc[:0])
     assert empty["T1"]["blocked"] == "no run of transfer has finished"
     for found in (nothing, empty):
         shown(found)
@@ -237,10 +242,10 @@ def test_some_censored_runs_are_bounds() -> None:
     bound = table.assign(
         state=table["state"].mask(last, "censored"), loss=table["loss"] * np.where(last, 1.3, 1)
     )
-    found = transfer.answers(bound)["targets"][0]
+    found = transfer_answers.answers(bound)["targets"][0]
     assert found["states"]["censored"] == len(STEPS)
     assert found["laws"][0]["params"]["beta"] == pytest.approx(0.3, abs=0.1)
-    shown(transfer.answers(bound))
+    shown(transfer_answers.answers(bound))
 
 
 def test_every_claim_has_a_verdict_and_a_profile_without_the_section_says_why(
@@ -249,7 +254,7 @@ def test_every_claim_has_a_verdict_and_a_profile_without_the_section_says_why(
     rows = {(r["id"], r["kind"]): r for r in claims.verdicts({"transfer": three}, embedded=True)}
     assert rows["T3", "calc"]["verdict"] == "match"
     assert rows["T1", "qual"]["verdict"] == "holds"
-    without = claims.verdicts({"transfer": transfer.answers(None)}, embedded=True)
+    without = claims.verdicts({"transfer": transfer_answers.answers(None)}, embedded=True)
     verdicts = {(r["id"], r["kind"]): r for r in without}
     assert verdicts["T3", "calc"]["verdict"] == "match"
     assert verdicts["T3", "qual"]["verdict"] == "not run"

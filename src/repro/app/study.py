@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from repro import params
 from repro.data.dataset import Dataset, find_dataset_file, load_dataset_params, prepare
-from repro.experiments import effort, grid, transfer, weight_decay
+from repro.experiments import effort, grid, transfer, transfer_answers, weight_decay
 from repro.experiments.budget import Budget, budget, distinct
 from repro.experiments.estimate import Estimator
 from repro.experiments.profile import MEANINGLESS, Profile
@@ -274,7 +274,7 @@ class Study:
             "law_choice": law_choice.answers(table, self.pair_losses()),
             "metric_link": metric_link.answers(table),
             "classical": classical.answers(table),
-            "transfer": transfer.answers(transferred, *([asked.prices] if asked else [])),
+            "transfer": transfer_answers.answers(transferred, *([asked.prices] if asked else [])),
         }
         if decays is not None:
             losses = weight_decay.pair_losses(self.runs)

@@ -17,7 +17,7 @@ from repro.laws.forms import Form
 from repro.laws.holdout import leave_one_out
 from repro.laws.intervals import intervals
 from repro.laws.resample import bootstrap, refit
-from repro.laws.shapes import LOGGED, Array
+from repro.laws.shapes import LOGGED, Array, to_internal
 from repro.laws.table import Table, from_frame
 from repro.laws.transfer import FULL, SIMPLER
 from repro.params import UserError
@@ -175,8 +175,8 @@ def _subsets(table: Table, count: int, rng: np.random.Generator) -> list[NDArray
     return found
 
 
-def widths_of_150(fitted: Fit) -> dict[str, float | None]:
-    """The relative widths that the paper's number of points would have under this law and residual.
+def widths_of_150(fitted: Fit, sigma: float) -> dict[str, float | None]:
+    """The relative widths that the paper's number of points would have under this law; sigma: residual.
 
     15 checkpoints between our first and last, 10 sizes (0 and nine between our smallest and largest).
     """
@@ -188,5 +188,21 @@ def widths_of_150(fitted: Fit) -> dict[str, float | None]:
     free = np.flatnonzero(fitted.free)
     rows = fitted.jacobian(design)[free]
     covariance = np.zeros((len(fitted.theta), len(fitted.theta)))
-    covariance[np.ix_(free, free)] = fitted.sigma**2 * np.linalg.pinv(rows @ rows.T, hermitian=True)
+    covariance[np.ix_(free, free)] = sigma**2 * np.linalg.pinv(rows @ rows.T, hermitian=True)
     return relative_widths(fitted, covariance, len(design) - fitted.n_free)
+
+
+def widths_of_150_drawn(
+    fitted: Fit, draws: Mapping[str, Array], count: int = 100
+) -> dict[str, list[float] | None]:
+    """The 95 % interval of each width at 150 points, over draws of the law (None: reaches a bound)."""
+    form = fitted.form
+    natural = np.maximum(np.array([draws[name] for name in form.names])[:, :count], 1e-300)
+    theta = to_internal(form.shape, natural, fitted.centre)
+    every = [widths_of_150(replace(fitted, theta=one), fitted.sigma) for one in theta.T]
+    found: dict[str, list[float] | None] = {}
+    for name in NAMES:
+        values = [np.inf if one[name] is None else one[name] for one in every]
+        ends = np.quantile(np.array(values, dtype=float), [0.025, 0.975], method="nearest")
+        found[name] = interval((float(ends[0]), float(ends[1])))
+    return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
 from scipy.stats import f as fisher
 
 from repro.experiments.answer import finite, interval
@@ -19,6 +18,7 @@ from repro.params import UserError
 
 DRAWS = 200
 LEAST_F = 5  # sizes that (c, beta, D0) take, and two to spare
+_ROUNDS = 150
 _BETA, _LEAST, _MOST = (1e-3, 10.0), 1e-2, 1e3  # D0 from .01 pairs to a thousand times the most
 
 
@@ -109,35 +109,37 @@ def _own(table: Table, rng: np.random.Generator) -> tuple[list[dict[str, Any]], 
 
 
 class _Shared:
-    """One curve c (f + D0_p)^-beta for all checkpoints: least squares on log loss."""
+    """One curve c (f + D0_p)^-beta for all checkpoints: least squares on log loss.
+
+    theta (B, 2 + checkpoints): log c, beta and each log D0; many problems (B) are solved at once.
+    """
 
     def __init__(self, table: Table) -> None:
         self.f, self.y = table.columns["f"], np.log(table.loss)
         self.steps, self.place = np.unique(table.columns["p"], return_inverse=True)
+        k, most = len(self.steps), np.log(_MOST * self.f.max())
+        self.low = np.array([-50.0, _BETA[0], *[np.log(_LEAST)] * k])
+        self.high = np.array([50.0 + _BETA[1] * most, _BETA[1], *[most] * k])
         middle = float(np.log(self.f[self.f > 0].mean()))
-        spread = np.linspace(-1, 1, len(self.steps))
         starts = [
-            np.array([self.y.mean() + beta * middle, beta, *(middle + tilt * spread)])
+            [self.y.mean() + beta * middle, beta, *(middle + tilt * np.linspace(-1, 1, k))]
             for beta in (0.1, 0.3, 0.9)
             for tilt in (0.0, 2.0)
         ]
-        found = [self._solve(self.y, start) for start in starts]
-        best = min(found, key=lambda each: each.cost)
-        self.theta, self.rss = best.x, 2 * float(best.cost)
+        theta, cost = self._solve(np.repeat(self.y[None], len(starts), axis=0), np.array(starts))
+        self.theta, self.rss = theta[np.argmin(cost)], float(cost.min())
         self.df = len(self.y) - len(self.theta)
         self.sigma = (self.rss / self.df) ** 0.5
 
     @classmethod
     def of(cls, table: Table) -> _Shared | None:
         """The curve, None where the points are too few."""
-        exact = table.take(table.bound == 0) if np.any(table.bound == 0) else None
-        if exact is None:
-            return None
-        p, f = exact.columns["p"], exact.columns["f"]
+        exact = table.bound == 0
+        p, f = table.columns["p"][exact], table.columns["f"][exact]
         k, sizes = len(np.unique(p)), len(np.unique(f))
-        if len(exact) < k + 4 or sizes < LEAST_F - 1 or not (f > 0).any():
+        if len(f) < k + 4 or sizes < LEAST_F - 1:
             return None
-        return cls(exact)
+        return cls(table.take(exact))
 
     @property
     def d0(self) -> Array:
@@ -146,28 +148,46 @@ class _Shared:
 
     def draws(self, rng: np.random.Generator) -> Array:
         """D0 of re-fits to the curve plus resampled residuals: (R, checkpoints)."""
-        law = self._law(self.theta)
+        law = self._law(self.theta[None])[0][0]
         pool = self.y - law
         pool = (pool - pool.mean()) * np.sqrt(len(pool) / self.df)
         noise = rng.choice(pool, (DRAWS, len(pool)))
-        return np.array([np.exp(self._solve(law + one, self.theta).x[2:]) for one in noise])
+        theta, _ = self._solve(law + noise, np.repeat(self.theta[None], DRAWS, axis=0))
+        return np.asarray(np.exp(theta[:, 2:]))
 
-    def _law(self, theta: Array) -> Array:
-        return np.asarray(theta[0] - theta[1] * np.log(self.f + np.exp(theta[2:])[self.place]))
+    def _law(self, theta: Array) -> tuple[Array, Array]:
+        """Log-prediction (B, M) and its derivatives (B, M, P)."""
+        d0 = np.exp(theta[:, 2:])[:, self.place]
+        logs = np.log(self.f + d0)
+        slope = np.zeros((*logs.shape, theta.shape[1]))
+        slope[..., 0], slope[..., 1] = 1.0, -logs
+        slope[:, np.arange(len(self.f)), 2 + self.place] = -theta[:, 1:2] * d0 / (self.f + d0)
+        return theta[:, :1] - theta[:, 1:2] * logs, slope
 
-    def _solve(self, y: Array, start: Array) -> Any:
-        low = [-np.inf, _BETA[0], *[np.log(_LEAST)] * len(self.steps)]
-        high = [np.inf, _BETA[1], *[np.log(_MOST * self.f.max())] * len(self.steps)]
+    def _solve(self, y: Array, start: Array) -> tuple[Array, Array]:
+        """theta (B, P) and sum of squares (B,) below each start, for log losses y (B, M).
 
-        def slope(theta: Array) -> Array:
-            d0 = np.exp(theta[2:])[self.place]
-            out = np.zeros((len(y), len(theta)))
-            out[:, 0], out[:, 1] = 1.0, -np.log(self.f + d0)
-            out[np.arange(len(y)), 2 + self.place] = -theta[1] * d0 / (self.f + d0)
-            return out
-
-        start = np.clip(start, np.array(low) + 1e-6, np.array(high) - 1e-6)
-        return least_squares(lambda theta: self._law(theta) - y, start, slope, bounds=(low, high))
+        Levenberg and Marquardt's steps, clipped to the bounds and taken where they lower the cost.
+        """
+        theta = np.clip(start, self.low, self.high)
+        value, slope = self._law(theta)
+        cost = np.sum((y - value) ** 2, axis=1)
+        damping = np.full(len(y), 1e-3)
+        unit = np.eye(theta.shape[1])
+        for _ in range(_ROUNDS):
+            gram = np.einsum("bmp,bmq->bpq", slope, slope)
+            diagonal = np.einsum("bpp->bp", gram) + 1e-12
+            right = np.einsum("bmp,bm->bp", slope, y - value)
+            damped = gram + (damping[:, None] * diagonal)[..., None] * unit
+            trial = theta + np.linalg.solve(damped, right[..., None])[..., 0]
+            trial = np.clip(trial, self.low, self.high)
+            new_value, new_slope = self._law(trial)
+            new_cost = np.sum((y - new_value) ** 2, axis=1)
+            better = new_cost < cost
+            theta[better], value[better] = trial[better], new_value[better]
+            slope[better], cost[better] = new_slope[better], new_cost[better]
+            damping = np.where(better, np.maximum(damping / 5, 1e-9), np.minimum(damping * 4, 1e9))
+        return theta, cost
 
 
 def _growth(steps: Array, values: Array, draws: Array | None) -> dict[str, Any] | None:

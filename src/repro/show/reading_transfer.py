@@ -1,4 +1,4 @@
-"""Sentences and tables of notebook 08, from the answers of `experiments.transfer`."""
+"""Sentences and tables of notebook 08, from the answers of `experiments.transfer_answers`."""
 
 from __future__ import annotations
 

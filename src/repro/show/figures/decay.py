@@ -52,18 +52,14 @@ def optima(rows: Sequence[Mapping[str, Any]]) -> Drawing:
     for row in known:
         face = "white" if row["at_end"] else style.CATEGORIES[0]
         if row["ci95"]:
-            axes.plot(
-                [row["d"]] * 2, row["ci95"], color=style.CATEGORIES[0], alpha=0.5, linewidth=3
-            )
+            axes.plot([row["d"]] * 2, row["ci95"], color=style.CATEGORIES[0], alpha=0.5, linewidth=3)
         axes.plot(
             row["d"], row["optimum"], "o", color=style.CATEGORIES[0], markerfacecolor=face, zorder=3
         )
     if len(known):
         centre = np.exp(np.mean(np.log(x * y)))
         axes.plot(x, centre / x, "--", color=style.CATEGORIES[1], linewidth=1.4)
-        axes.text(
-            x[-1], centre / x[-1], " rule: decay ~ 1/D", color=style.CATEGORIES[1], va="center"
-        )
+        axes.text(x[-1], centre / x[-1], " rule: decay ~ 1/D", color=style.CATEGORIES[1], va="center")
         style.log_axis(axes.xaxis, x.tolist(), "D, labelled pairs")
         edges = [end for row in known for end in (row["ci95"] or [row["optimum"]])]
         low, high = min([*edges, *(centre / x)]) / 1.3, 1.3 * max([*edges, *(centre / x)])
@@ -72,9 +68,7 @@ def optima(rows: Sequence[Mapping[str, Any]]) -> Drawing:
         style.log_ticks(axes.yaxis, low, high, "best weight decay")
     axes.set_title("The best decay against D (hollow: at an end of the scan)")
     listed = ", ".join(f"{row['optimum']:.3g} on {row['d']:,}" for row in known)
-    alt = (
-        f"The best weight decay against D: {listed or 'none known'}; dashed: in proportion to 1/D."
-    )
+    alt = f"The best weight decay against D: {listed or 'none known'}; dashed: in proportion to 1/D."
     return Drawing(figure=figure, name="decay_optima", alt=alt, data={"rows": list(rows)})
 
 
