@@ -19,6 +19,7 @@ from repro.params import UserError
 
 LEAST_TARGETS = 3  # for a spread over targets
 SMALL = 0.25  # relative half-width of an interval that may be called small; fixed beforehand
+ONE_PAIR = 1.0  # a head start of less is none
 ALIKE = 0.05  # exponents of targets differ where homogeneity is rejected at this level
 
 
@@ -121,7 +122,12 @@ def _exponents(targets: Sequence[dict[str, Any]]) -> Answer:
         drawn = np.array([one["draws"][name] for one in usable])
         values = np.array([one["laws"][0]["params"][name] for one in usable])
         spread[name] = np.concatenate([[_variation(values)], _variation(drawn)])
-        apart[name] = _homogeneity(values, drawn.std(axis=1, ddof=1)) < ALIKE
+        ends = [
+            one["laws"][0]["ci95"].get(name) for one in usable
+        ]  # wide where draws rest at a bound
+        half = np.array([(end[1] - end[0]) / 4 if end else 0.0 for end in ends])
+        errors = np.maximum(drawn.std(axis=1, ddof=1), half)
+        apart[name] = _homogeneity(values, errors) < ALIKE
         said.append(f"{name} {', '.join(f'{v:.2f}' for v in values)}")
         said[-1] += " (differ)" if apart[name] else " (no difference beyond their errors)"
     ratio = spread["beta"] / np.maximum(spread["alpha"], 1e-9)
@@ -210,8 +216,8 @@ def _worth(targets: Sequence[dict[str, Any]]) -> Answer:
         worth = one["worth"]
         last = worth["rows"][-1]
         slopes = [worth["shared_growth"], worth["growth"]]
-        decided.append(_decide([last["paid_ci95"]]))
-        decided += [_decide([slope and slope["ci95"]]) for slope in slopes]
+        decided.append(True if last["paid_ci95"] and last["paid_ci95"][0] > ONE_PAIR else None)
+        decided += [_decide(slope["ci95"] if slope else None) for slope in slopes]
         said.append(f"{one['target']}: D0 ~ p^{slopes[0]['value']:.2f} on one curve" + (
             f", p^{slopes[1]['value']:.2f} on curves of their own" if slopes[1] else ""
         ))  # fmt: skip
@@ -219,20 +225,20 @@ def _worth(targets: Sequence[dict[str, Any]]) -> Answer:
             said[-1] += " (one curve does not describe all checkpoints)"
     holds = True if all(d is True for d in decided) else None
     holds = False if all(d is False for d in decided[1::3] + decided[2::3]) else holds
-    first = usable[0]["worth"]["rows"][-1]
-    ends = first["shared_ci95"]
-    why = f"D0 of {first['p']} steps on one curve; " + "; ".join(said)
+    worth = usable[0]["worth"]
+    one_curve = worth["p_shared"] is None or worth["p_shared"] >= ALIKE
+    last = worth["rows"][-1]
+    value, ends = (last["shared"], last["shared_ci95"]) if one_curve else (last["d0"], last["ci95"])
+    why = f"D0 of {last['p']} steps on {'one curve' if one_curve else 'a curve of its own'}; "
+    why += "; ".join(said)
     n = sum(one["n"] for one in usable)
     pair = (ends[0], ends[1]) if ends else None
-    parts = {"growth": part(usable[0]["worth"]["shared_growth"]["value"])}
-    return answer(first["shared"], why, n=n, ci95=pair, parts=parts, holds=holds)
+    parts = {"growth": part(worth["shared_growth"]["value"])}
+    return answer(value, why, n=n, ci95=pair, parts=parts, holds=holds)
 
 
-def _decide(intervals: Sequence[Sequence[float] | None]) -> bool | None:
-    """True where every interval lies above 0, False where every one lies at or below, else None."""
-    if any(ends is None for ends in intervals):
+def _decide(ends: Sequence[float] | None) -> bool | None:
+    """True where the interval lies above 0, False where it lies at or below, else None."""
+    if ends is None or ends[0] <= 0 < ends[1]:
         return None
-    known = [ends for ends in intervals if ends is not None]
-    if all(ends[0] > 0 for ends in known):
-        return True
-    return False if all(ends[1] <= 0 for ends in known) else None
+    return bool(ends[0] > 0)

@@ -1,8 +1,8 @@
 """Pre-train or annotate: the best split of a budget under the transfer law, and how it moves.
 
-Prices: a pre-training step costs 1, a labelled pair `price` steps.  The budget at a price is what the
-middle of the study costs (geometric means of its steps and sizes), so that the split stays near what
-was measured.
+Prices: a pre-training step costs 1, a labelled pair `price` steps.  There is one budget, so that prices
+can be compared: what the middle of the study (geometric means of its steps and sizes) costs at the
+middle price.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from repro.laws.shapes import Array
 from repro.laws.transfer import loss, pretraining_share
 
 GAPS = (0.0, 0.25, 1.0, 4.0)  # G, in units of what pre-training still closes at the middle
-_TINY = 1e-9
 
 
 def splits(
@@ -32,12 +31,10 @@ def splits(
     outside: by what factor the split leaves the range that was run.
     """
     law = dict(fitted.parameters)
-    p, f = (fitted.table.columns[name] for name in ("p", "f"))
-    middle = float(np.exp(np.log(np.unique(p)).mean()))
-    pairs = float(np.exp(np.log(np.unique(f[f > 0])).mean()))
+    middle, budget = _budget(fitted, prices)
+    least = float(fitted.table.columns["f"][fitted.table.columns["f"] > 0].min())
     rows = []
     for price in prices:
-        budget = middle + price * pairs
         for gap in (None, *GAPS):
             changed = _with_gap(law, gap, middle)
             found = transfer_split(_loss(changed), budget, 1.0, price)
@@ -54,7 +51,7 @@ def splits(
                     "formula": float(pretraining_share(changed, budget, 1.0, price)),
                     "ci95": _ends(moved),
                     "loss": found.loss,
-                    "outside": max(1.0, fitted.extrapolation(p=found.n, f=max(found.d, _TINY))),
+                    "outside": max(1.0, fitted.extrapolation(p=found.n, f=max(found.d, least))),
                     "limits": list(found.limits),
                 }
             )
@@ -64,12 +61,9 @@ def splits(
 def falls(fitted: Fit, draws: Mapping[str, Array], prices: Sequence[float]) -> list[dict[str, Any]]:
     """Change of the pre-training share from no gap to the largest of `GAPS`, a row a price."""
     law = dict(fitted.parameters)
-    p, f = (fitted.table.columns[name] for name in ("p", "f"))
-    middle = float(np.exp(np.log(np.unique(p)).mean()))
-    pairs = float(np.exp(np.log(np.unique(f[f > 0])).mean()))
+    middle, budget = _budget(fitted, prices)
     rows = []
     for price in prices:
-        budget = middle + price * pairs
         ends = [
             [pretraining_share(_with_gap(own, gap, middle), budget, 1.0, price) for gap in GAPS]
             for own in (law, draws)
@@ -109,6 +103,14 @@ def by_formula() -> Answer:
         "a label costs"
     )
     return answer(worst, why, n=len(prices), parts={"share": part(worst)})
+
+
+def _budget(fitted: Fit, prices: Sequence[float]) -> tuple[float, float]:
+    """The middle checkpoint (steps) and the budget (in steps)."""
+    p, f = (fitted.table.columns[name] for name in ("p", "f"))
+    middle = float(np.exp(np.log(np.unique(p)).mean()))
+    pairs = float(np.exp(np.log(np.unique(f[f > 0])).mean()))
+    return middle, middle + float(np.median(prices)) * pairs
 
 
 def _loss(law: Mapping[str, Any]) -> Any:

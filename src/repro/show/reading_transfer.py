@@ -98,8 +98,8 @@ def statics(targets: Sequence[Target]) -> str:
             f"**{one['target']}**: at {left['p']:,} steps G is {_percent(left['value'])} % of the gap "
             f"{cell([100 * end for end in left['ci95']]) if left['ci95'] else ''}; from no gap to four times "
             f"what pre-training closes its share changes by {falls}; with labels at {cheap['price']:g} "
-            f"instead of {dear['price']:g} steps it goes from {_percent(dear['share'])} to "
-            f"{_percent(cheap['share'])} % and {cell(dear['f'])} pairs become {cell(cheap['f'])}"
+            f"instead of {dear['price']:g} steps and the same budget it goes from {_percent(dear['share'])} "
+            f"to {_percent(cheap['share'])} % and {cell(dear['f'])} pairs become {cell(cheap['f'])}"
         )
     return ". ".join(said) + "." if said else "No target determines the law, so no split is given."
 

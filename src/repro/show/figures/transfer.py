@@ -40,8 +40,8 @@ def over_pairs(targets: Rows, points: Rows) -> Drawing:
                 panel.plot([zero, sizes[0]], start, color=colour, linewidth=1, linestyle=":")
         style.log_axis(panel.xaxis, [zero, *sizes], "f, labelled pairs (left: the start)")
         panel.set_xticks(panel.get_xticks(), ["0", *_tick_labels(panel)[1:]])
+        _finish(panel, target, crowded=len(targets) > 1)
         style.label_ends(panel, ends)
-        _finish(panel, target)
     listed = "; ".join(_span(target, points) for target in targets)
     alt = f"Loss over labelled pairs, a line a checkpoint of pre-training. {listed or 'No points'}."
     return Drawing(figure=figure, name="transfer_pairs", alt=alt, data={"points": list(points)})
@@ -66,8 +66,8 @@ def over_steps(targets: Rows, points: Rows) -> Drawing:
             if law := _law(target):
                 panel.plot(grid, loss(law, grid, np.array(f)), color=colour, linewidth=1.3)
         style.log_axis(panel.xaxis, steps, "p, pre-training steps")
+        _finish(panel, target, crowded=len(targets) > 1)
         style.label_ends(panel, ends)
-        _finish(panel, target)
     listed = "; ".join(_span(target, points) for target in targets)
     alt = f"Loss over pre-training steps, a line a data size. {listed or 'No points'}."
     return Drawing(figure=figure, name="transfer_steps", alt=alt, data={"points": list(points)})
@@ -110,9 +110,10 @@ def worth(targets: Rows) -> Drawing:
     if every:
         style.log_axis(axes.xaxis, sorted(set(steps)), "p, pre-training steps")
         axes.set_yscale("log")
-        axes.set_ylim(min(every) / 1.5, max(every) * 1.5)
-        style.log_ticks(axes.yaxis, min(every) / 1.5, max(every) * 1.5, "D0, pairs (log)")
-        axes.legend()
+        low, high = min(every) / 1.5, max(every) * (max(every) / min(every)) ** 0.2 * 1.5
+        axes.set_ylim(low, high)  # room for the legend above the dots
+        style.log_ticks(axes.yaxis, low, high, "D0, pairs (log)")
+        axes.legend(loc="upper left", ncols=len(targets))
     axes.set_title("Labels a start is worth: D0 of c (f + D0)^-beta")
     alt = f"D0 against pre-training steps. {'; '.join(said) or 'None is known'}."
     data = {target["target"]: target["worth"] for target in targets}
@@ -134,7 +135,7 @@ def split(targets: Rows) -> Drawing:
             line = [row for row in rows if row["gap"] is not None]
             x = np.arange(len(line))
             share = [100 * row["share"] for row in line]
-            panel.plot(x, share, marker=marker, color=colour, label=f"a pair costs {price:g} steps")
+            panel.plot(x, share, marker=marker, color=colour, label=f"a pair at {price:g} steps")
             for at, row in zip(x, line, strict=True):
                 if row["ci95"]:
                     ends = [100 * end for end in row["ci95"]]
@@ -195,9 +196,12 @@ def _tick_labels(panel: Axes) -> list[str]:
     return [label.get_text() for label in panel.get_xticklabels()]
 
 
-def _finish(panel: Axes, target: Mapping[str, Any]) -> None:
+def _finish(panel: Axes, target: Mapping[str, Any], crowded: bool) -> None:
     panel.set_yscale("log")
+    panel.set_ylim(*panel.get_ylim())  # what is written at line ends must not move
     low, high = panel.get_ylim()
+    if crowded:
+        panel.tick_params(axis="x", labelrotation=40)
     style.log_ticks(panel.yaxis, low, high, "loss (nats, log)")
     hollow = ", hollow: an upper bound" if target["states"].get(CENSORED) else ""
     panel.set_title(f"{target['target']}{hollow}", fontsize=9.5)
