@@ -193,6 +193,7 @@ def test_seeds_of_a_cell_are_one_point() -> None:
         (STEPS, (0, 320, 640), "5 checkpoints and 3 data sizes"),
         (STEPS, (0, 320), "5 checkpoints and 2 data sizes"),
         ((40,), (0, 320), "1 checkpoint and 2 data sizes"),
+        ((40,), (0,), "1 checkpoint and 1 data size "),
     ],
 )
 def test_too_few_points_are_said(steps: Sequence[int], sizes: Sequence[int], said: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pandas as pd
 from pydantic import Field, field_validator
 
+from repro.experiments.transfer_budget import PRICES
 from repro.params import Params, UserError
 
 if TYPE_CHECKING:
@@ -32,11 +33,9 @@ class TransferParams(Params):
     datasets: list[str] = []  # targets beside the study's own dataset: files of params/datasets/
     seeds: Annotated[int, Field(ge=1, le=20)] = 1
     # Price of a labelled pair, in pre-training steps.
-    prices: Annotated[list[Annotated[float, Field(gt=0, le=1e9)]], Field(min_length=1)] = [
-        0.01,
-        0.1,
-        1.0,
-    ]
+    prices: Annotated[list[Annotated[float, Field(gt=0, le=1e9)]], Field(min_length=1)] = list(
+        PRICES
+    )
 
     @field_validator("sizes", "prices")
     @classmethod

@@ -24,7 +24,7 @@ ALIKE = 0.05  # exponents of targets differ where homogeneity is rejected at thi
 
 
 def answers(
-    table: pd.DataFrame | None, prices: Sequence[float] = (0.01, 0.1, 1.0), seed: int = 1
+    table: pd.DataFrame | None, prices: Sequence[float] = transfer_budget.PRICES, seed: int = 1
 ) -> dict[str, Any]:
     """Claim -> answer, with `targets` (a dictionary each, plain data) and `points` beside.
 

@@ -18,6 +18,7 @@ from repro.laws.fit import Fit
 from repro.laws.shapes import Array
 from repro.laws.transfer import loss, pretraining_share
 
+PRICES = (0.01, 0.1, 1.0)  # of a labelled pair, in pre-training steps
 GAPS = (0.0, 0.25, 1.0, 4.0)  # G, in units of what pre-training still closes at the middle
 
 

@@ -48,7 +48,8 @@ def lacking(table: Table, spare: int = 0) -> str:
     n_p, n_f = (len(np.unique(table.columns[name][exact])) for name in ("p", "f"))
     if n_p >= LEAST_P + spare and n_f >= LEAST_F + spare:
         return ""
-    said = f"{n_p} checkpoint{'s' if n_p != 1 else ''} and {n_f} data sizes (f = 0 included)"
+    said = f"{n_p} checkpoint{'s' if n_p != 1 else ''} and {n_f} data size{'s' if n_f != 1 else ''}"
+    said += " (f = 0 included)"
     asked = f"{LEAST_P + spare} and {LEAST_F + spare}"
     what = "leaving one out takes" if spare else "the transfer law takes"
     return f"{said} reached a minimum: {what} {asked}"

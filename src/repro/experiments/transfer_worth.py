@@ -33,7 +33,9 @@ def head_starts(table: Table, rng: np.random.Generator) -> dict[str, Any]:
     against curves of their own (small: one curve does not describe them).
     """
     own, draws = _own(table, rng)
-    shared, paid = _Shared.of(table), _Shared.of(table.take(table.columns["f"] > 0))
+    labelled = table.columns["f"] > 0
+    shared = _Shared.of(table)
+    paid = _Shared.of(table.take(labelled)) if labelled.any() else None
     drawn = shared.draws(rng) if shared else None
     drawn_paid = paid.draws(rng) if paid else None
     for row in own:

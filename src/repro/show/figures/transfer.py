@@ -145,7 +145,7 @@ def split(targets: Rows) -> Drawing:
                 f"{target['target']}, a pair at {price:g} steps: {share[0]:.0f} % without gap, "
                 f"{share[-1]:.0f} % with the largest"
             )
-        panel.set_ylim(0, 100)
+        panel.set_ylim(-2, 103)
         panel.set_xlabel("gap G over what pre-training still closes")
         panel.set_ylabel("pre-training, % of the budget")
         panel.set_title(target["target"], fontsize=9.5)
