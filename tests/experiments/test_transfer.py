@@ -77,6 +77,7 @@ def test_the_law_is_found_where_it_is_built_in(three: dict[str, Any]) -> None:
     assert three["targets"][0]["problem"] == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "law",
     [additive, transferred(G=0.0), transferred(E=0.0)],
@@ -99,6 +100,7 @@ def test_one_target_has_no_spread() -> None:
     assert "a spread takes 3" in found["blocked"]
 
 
+@pytest.mark.slow
 def test_targets_with_one_beta_are_not_said_to_vary() -> None:
     tables = [measured(transferred(), name) for name in "abc"]
     found = transfer_answers.answers(pd.concat(tables))["T2"]
@@ -133,6 +135,7 @@ def test_a_larger_gap_moves_the_budget_to_labels(three: dict[str, Any]) -> None:
     assert calc["parts"]["share"]["value"] == pytest.approx(0.5, abs=0.005)
 
 
+@pytest.mark.slow
 def test_a_start_that_does_nothing_moves_no_budget() -> None:
     found = transfer_answers.answers(measured(transferred(A=1e-6), noise=0.01))
     assert found["T3"]["holds"] is not True
@@ -147,6 +150,7 @@ def test_widths_fall_with_the_number_of_points(three: dict[str, Any]) -> None:
     assert three["T4"]["value"] > 0
 
 
+@pytest.mark.slow
 def test_noise_makes_the_parameters_unknown() -> None:
     quiet = transfer_answers.answers(measured(transferred(), noise=1e-4))["T4"]
     loud = transfer_answers.answers(measured(transferred(), noise=0.05))["T4"]
@@ -174,6 +178,7 @@ def test_labels_that_a_start_is_worth() -> None:
     assert last["beyond"] == 0
 
 
+@pytest.mark.slow
 def test_a_worth_that_shrinks_fails() -> None:
     found = transfer_answers.answers(
         measured(lambda p, f: 25 * (f + 48_000 / p) ** -0.3, noise=0.002)
@@ -237,6 +242,7 @@ def test_missing_runs_leave_a_law_and_dead_ones_none() -> None:
         shown(found)
 
 
+@pytest.mark.slow
 def test_some_censored_runs_are_bounds() -> None:
     table = measured(transferred())
     last = table["f"] == SIZES[-1]
