@@ -19,6 +19,7 @@ from repro.experiments.budget import Budget, budget, distinct
 from repro.experiments.estimate import Estimator
 from repro.experiments.profile import MEANINGLESS, Profile
 from repro.experiments.runs import Runs, Trained
+from repro.experiments.transfer_budget import PRICES
 from repro.params import UserError
 from repro.places import ROOT, home
 from repro.provenance import surroundings
@@ -250,7 +251,7 @@ class Study:
         from repro.experiments import classical, law_choice, metric_link
 
         table, path = self.grid(), self.build / "answers.json"
-        decays = targets = None
+        decays, targets = None, pd.DataFrame()
         if self.profile.weight_decay:
             decays, targets = weight_decay.table(self.runs), weight_decay.targets(self.runs)
         asked = self.profile.transfer
@@ -274,7 +275,7 @@ class Study:
             "law_choice": law_choice.answers(table, self.pair_losses()),
             "metric_link": metric_link.answers(table),
             "classical": classical.answers(table),
-            "transfer": transfer_answers.answers(transferred, *([asked.prices] if asked else [])),
+            "transfer": transfer_answers.answers(transferred, asked.prices if asked else PRICES),
         }
         if decays is not None:
             losses = weight_decay.pair_losses(self.runs)

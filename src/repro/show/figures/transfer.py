@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ def over_pairs(targets: Rows, points: Rows) -> Drawing:
         ends = []
         for p, colour, marker in _lines(own, "p"):
             line = [row for row in own if row["p"] == p]
-            _dots(panel, line, lambda row, zero=zero: row["f"] or zero, colour, marker)
+            _dots(panel, line, [row["f"] or zero for row in line], colour, marker)
             end = min((r for r in line if r["f"] == max(r["f"] for r in line)), key=_loss_of)
             ends.append((end["f"] or zero, end["loss"], f"{p:,} steps", colour))
             if law := _law(target):
@@ -60,7 +60,7 @@ def over_steps(targets: Rows, points: Rows) -> Drawing:
         ends = []
         for f, colour, marker in _lines(own, "f"):
             line = [row for row in own if row["f"] == f]
-            _dots(panel, line, lambda row: row["p"], colour, marker)
+            _dots(panel, line, [row["p"] for row in line], colour, marker)
             end = min((r for r in line if r["p"] == max(r["p"] for r in line)), key=_loss_of)
             ends.append((end["p"], end["loss"], f"f = {f:,}", colour))
             if law := _law(target):
@@ -172,14 +172,12 @@ def _lines(rows: Rows, name: str) -> list[tuple[Any, str, str]]:
     return list(zip(values, style.ordered(len(values)), markers, strict=False))
 
 
-def _dots(
-    panel: Axes, line: Rows, at: Callable[[Mapping[str, Any]], float], colour: str, marker: str
-) -> None:
-    for row in line:
+def _dots(panel: Axes, line: Rows, at: Sequence[float], colour: str, marker: str) -> None:
+    for x, row in zip(at, line, strict=True):
         if row["state"] == "diverged":
             continue
         face = "white" if row["state"] == CENSORED else colour
-        panel.plot(at(row), row["loss"], marker, color=colour, markerfacecolor=face, zorder=3)
+        panel.plot(x, row["loss"], marker, color=colour, markerfacecolor=face, zorder=3)
 
 
 def _law(target: Mapping[str, Any]) -> dict[str, float] | None:
