@@ -19,6 +19,7 @@ from repro.experiments.estimate import Estimator
 from repro.experiments.profile import MEANINGLESS, Profile
 from repro.experiments.replicates import PairLosses
 from repro.experiments.runs import Runs, Trained
+from repro.experiments.transfer_budget import PRICES
 from repro.params import UserError
 from repro.places import ROOT, home
 from repro.provenance import surroundings
@@ -119,8 +120,26 @@ class Study:
 
     def experiments(self) -> dict[str, list[Trained]]:
         """The runs of each experiment, shared ones in each; those that wait for others are not in it."""
-        found = {name: runs(self.runs) for name, runs in registry.RUNS.items()}
+        found: dict[str, list[Trained]] = {}
+        for name, runs in registry.RUNS.items():
+            try:
+                found[name] = runs(self.runs)
+                self._check_sizes(name, found[name])
+            except UserError as error:
+                place = error.where or params.read(self.profile_file).place((name,))
+                raise UserError(error.what, where=place, remedy=error.remedy) from None
         return {name: runs for name, runs in found.items() if runs}
+
+    def _check_sizes(self, name: str, runs: list[Trained]) -> None:
+        own, splits = self.dataset_params.name, self.dataset.splits
+        largest = max((run.pairs for run in runs if run.spec.splits == splits.digest), default=0)
+        if largest > len(splits.train):
+            raise UserError(
+                f"{name}.sizes asks for {largest:,} pairs, but {own} has "
+                f"{len(splits.train):,} to train on",
+                where=params.read(self.profile_file).place((name, "sizes")),
+                remedy=f"keep sizes at or below {len(splits.train):,}, or name a larger dataset",
+            )
 
     def budget(self) -> Budget:
         """What is still to run and what that costs, by experiment."""
@@ -144,14 +163,6 @@ class Study:
                         where=params.read(self.profile_file).place(("texts", key)),
                         remedy=f"use {most:,} or less",
                     )
-        largest, available = max(self.profile.grid.sizes), len(self.dataset.splits.train)
-        if largest > available:
-            raise UserError(
-                f"grid.sizes asks for {largest:,} pairs, but {self.dataset_params.name} has "
-                f"{available:,} to train on",
-                where=params.read(self.profile_file).place(("grid", "sizes")),
-                remedy=f"keep sizes at or below {available:,}, or name a larger dataset",
-            )
         pool, negatives = len(self.dataset.splits.pool), self.profile.train.negatives.count
         if negatives > pool:
             raise UserError(
@@ -256,10 +267,14 @@ class Study:
 
     def inputs(self) -> list[Path]:
         """The files and folders, apart from the code, that the results depend on."""
-        weights = {self.runs.source(model.weights).folder for model in self.profile.models.values()}
-        data = getattr(self.dataset_params.source, "folder", None)
-        files = [self.profile_file.resolve(), self.dataset_file.resolve(), *sorted(weights)]
-        return [*files, data] if data else files
+        planned = self.planned()
+        weights = {self.runs.source(run.train.inputs["weights"]).folder for run in planned}
+        asked = self.profile.transfer
+        others = [find_dataset_file(name).resolve() for name in (asked.datasets if asked else [])]
+        sources = {run.train.inputs["dataset"]["source"].get("folder") for run in planned}
+        data = [Path(folder) for folder in sorted(filter(None, sources))]
+        files = [self.profile_file.resolve(), self.dataset_file.resolve(), *others]
+        return [*files, *sorted(weights), *data]
 
     def digests(self) -> dict[str, str]:
         """The digests of the data that the runs stand on."""

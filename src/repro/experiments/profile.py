@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from repro.experiments.allocation import AllocationParams
 from repro.experiments.grid import GridParams
 from repro.experiments.lr_invariance import LrStudyParams
+from repro.experiments.transfer import TransferParams
 from repro.experiments.weight_decay import DecayParams
 from repro.measure.ranking import RankingParams
 from repro.model.encoder import EncoderParams
@@ -50,6 +51,7 @@ class Profile(Params):
     lr_study: LrStudyParams | None = None  # notebook 02
     allocation: AllocationParams | None = None  # notebook 06: its control, runs after the grid's
     weight_decay: DecayParams | None = None  # notebook 07
+    transfer: TransferParams | None = None  # notebook 08
     execute: ExecuteParams = ExecuteParams()
 
     @model_validator(mode="after")
@@ -61,7 +63,7 @@ class Profile(Params):
                     f"  remedy: {nearest(name, list(self.models))}"
                 )
         rates = {name: model.lr for name, model in self.models.items()}
-        for section in (self.lr_study, self.weight_decay):
+        for section in (self.lr_study, self.weight_decay, self.transfer):
             if section is not None:
                 section.check(rates, self.train)
         for name, model in self.models.items():

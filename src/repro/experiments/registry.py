@@ -17,6 +17,9 @@ from repro.experiments import (
     law_choice,
     lr_invariance,
     metric_link,
+    transfer,
+    transfer_answers,
+    transfer_budget,
     weight_decay,
 )
 from repro.experiments.runs import Runs, Trained
@@ -27,6 +30,7 @@ RUNS: dict[str, Callable[[Runs], list[Trained]]] = {
     "lr_study": lr_invariance.runs,
     "allocation": allocation.runs,
     "weight_decay": weight_decay.runs,
+    "transfer": lambda plan: transfer.runs(transfer.plans(plan)),
 }
 
 
@@ -46,6 +50,9 @@ def answers(plan: Runs) -> dict[str, Any]:
     if profile.weight_decay:
         own, targets = weight_decay.table(plan), weight_decay.targets(plan)
         found["weight_decay"] = weight_decay.answers(own, targets, weight_decay.pair_losses(plan))
+    points = transfer.table(transfer.plans(plan)) if profile.transfer else None
+    prices = profile.transfer.prices if profile.transfer else transfer_budget.PRICES
+    found["transfer"] = transfer_answers.answers(points, prices)
     return found
 
 

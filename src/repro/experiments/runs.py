@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from repro.data.dataset import Dataset
+from repro.data.dataset import Dataset, load_dataset_params, prepare
 from repro.data.evaluation import SplitName
 from repro.data.targets import out_of_domain
 from repro.experiments.effort import Effort
@@ -155,7 +155,13 @@ class Runs:
             seconds=self.estimator.ranking(spec, work, flop),
         )
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019 (one object a study)
+    @functools.lru_cache(maxsize=16)  # noqa: B019 (one object a study)
+    def on(self, dataset: str) -> Runs:
+        """The runs of the same profile on another dataset, by its name or file."""
+        prepared = prepare(self.store, load_dataset_params(dataset))
+        return Runs(self.profile, prepared, self.store, self.estimator)
+
+    @functools.lru_cache(maxsize=256)  # noqa: B019
     def source(self, weights: str) -> pretrained.Pretrained:
         """The pre-trained model behind a name."""
         return pretrained.load(weights)

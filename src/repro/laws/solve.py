@@ -251,6 +251,7 @@ def _reweighted(block: _Block, rows: Rows) -> Array:
     return weights * (target.delta / np.maximum(np.abs(r), target.delta))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of a singular matrix: the step is not taken
 def _newton(
     hessian: Array, gradient: Array, damping: Array, pinned: NDArray[np.bool_]
 ) -> tuple[Array, NDArray[np.bool_]]:
