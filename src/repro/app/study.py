@@ -19,7 +19,6 @@ from repro.experiments.estimate import Estimator
 from repro.experiments.profile import MEANINGLESS, Profile
 from repro.experiments.replicates import PairLosses
 from repro.experiments.runs import Runs, Trained
-from repro.experiments.transfer_budget import PRICES
 from repro.params import UserError
 from repro.places import ROOT, home
 from repro.provenance import surroundings

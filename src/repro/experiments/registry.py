@@ -58,9 +58,8 @@ def answers(plan: Runs) -> dict[str, Any]:
 
 def evidence(plan: Runs, runs: list[Trained]) -> list[Any]:
     """What the answers rest on: the row of each of the runs, and its rows on the targets."""
-    rows = [[plan.row(run), plan.target_rows(run)] for run in runs]
-    return [[None if row is None else _plain(row), targets] for row, targets in rows]
+    return [[_plain(plan.row(run)), plan.target_rows(run)] for run in runs]
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {k: None if isinstance(v, float) and pd.isna(v) else v for k, v in row.items()}
+def _plain(row: dict[str, Any] | None) -> dict[str, Any] | None:
+    return row and {k: None if isinstance(v, float) and pd.isna(v) else v for k, v in row.items()}

@@ -59,7 +59,6 @@ class TransferParams(Params):
             raise ValueError("a dataset stands twice\n  remedy: keep one of them")
         return values
 
-
     def check(self, rates: Mapping[str, float], train: TrainParams) -> None:
         """Refuse what the profile's models, name -> learning rate, or its training cannot run."""
         if self.model not in rates:
