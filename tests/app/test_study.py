@@ -12,6 +12,7 @@ from repro.app.study import Study, files
 from repro.data.sources.pydocs import VERSIONS
 from repro.params import UserError
 from repro.work import local
+from repro.work.queue import Task
 
 
 def test_a_text_read_from_other_versions_is_named(
@@ -53,7 +54,9 @@ def test_runs_that_follow_from_others_are_made_after_them(
 
     def planned() -> list[SimpleNamespace]:
         names = [*first, *later] if made else first
-        return [SimpleNamespace(tasks=(SimpleNamespace(label=name),)) for name in names]
+        return [
+            SimpleNamespace(tasks=(Task("train", {"name": name}, name, 1.0),)) for name in names
+        ]
 
     def run(_store: object, tasks: list[SimpleNamespace], *_: object, **__: object) -> dict:
         made.append([task.label for task in tasks])

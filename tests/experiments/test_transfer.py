@@ -338,6 +338,7 @@ def second_dataset(study: Study, folder: Path) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_two_targets_are_run_and_answered(fresh: Study, tmp_path: Path) -> None:
     weights = fresh.profile.models["small"].weights
     other = second_dataset(fresh, tmp_path)
@@ -384,7 +385,10 @@ def test_what_the_data_or_the_models_lack_is_refused(fresh: Study, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"model": "huge"}, "not among the models"), ({"sizes": [8, 32]}, "under the batch of 16")],
+    [
+        ({"model": "huge"}, "not among the models"),
+        ({"sizes": [8, 32]}, "batch_pairs 16 is larger than"),
+    ],
 )
 def test_a_profile_is_checked_as_a_whole(
     study_file: Path, tmp_path: Path, change: dict[str, Any], message: str

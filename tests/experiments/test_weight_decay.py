@@ -124,7 +124,7 @@ def test_one_seed_has_no_interval_and_decides_nothing() -> None:
 def test_figures_of_the_scan(sizes: tuple[int, ...], tmp_path: Path) -> None:
     table, losses = scanned({d: 12_800 / d for d in sizes}, noise=0.02)
     rows = weight_decay.answers(table, pd.DataFrame(), losses)["scan"]
-    assert "best 40" in figures.scan(rows)["alt"]
+    assert "D = 320: best" in figures.scan(rows)["alt"]
     assert figures.optima(rows)["alt"]
     assert figures.scan([])["alt"]
     assert figures.optima([])["alt"]
@@ -149,6 +149,7 @@ def test_what_cannot_be_run_is_refused(change: dict[str, object], message: str) 
         DecayParams.model_validate(good | change)
 
 
+@pytest.mark.slow
 def test_runs_after_the_scan_are_known_when_it_is_there(fresh: Study) -> None:
     """Two phases in one sweep: the best decay of the scan is what is compared with none."""
     asked = DecayParams(model="small", decays=[0.1, 1, 10], sizes=[32], compare=[32], seeds=2)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import pandas as pd
 import pytest
 from tests.experiments import synthetic
@@ -10,12 +13,17 @@ from repro.experiments import law_choice
 from repro.show import short
 
 
-def answered(table: pd.DataFrame) -> dict[str, object]:
+@functools.cache
+def of_product() -> dict[str, Any]:
+    return answered(synthetic.reseeded(synthetic.product, noise=0.002))
+
+
+def answered(table: pd.DataFrame) -> dict[str, Any]:
     return law_choice.answers(table)
 
 
 def test_a_product_law_is_named_with_its_exponents() -> None:
-    answers = answered(synthetic.reseeded(synthetic.product, noise=0.002))
+    answers = of_product()
     said = short.law_answer(answers)
     assert ("The product law" in said) == (answers["M5"]["holds"] is True)
     assert "from D = 320 to 10,240" in said
@@ -31,8 +39,7 @@ def test_a_bend_gets_no_verdict_and_its_cause() -> None:
 
 @pytest.mark.parametrize("holds", [True, False, None])
 def test_the_duels_decide(holds: bool | None) -> None:
-    answers = answered(synthetic.reseeded(synthetic.product, noise=0.002))
-    answers["M5"] = {**answers["M5"], "holds": holds}
+    answers = of_product() | {"M5": {**of_product()["M5"], "holds": holds}}
     said = short.law_answer(answers).splitlines()[0]
     start = {True: "The product law", False: "Not the product law", None: "Open"}[holds]
     assert said.startswith(f"**Which law?** {start}")

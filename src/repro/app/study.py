@@ -186,12 +186,16 @@ class Study:
         failed: dict[str, str] = {}
         known: set[tuple[str, str]] = set()
         while True:
-            tasks = [task for run in self.planned() for task in run.tasks]
-            places = {(task.kind, self.store.key(task.kind, task.spec)) for task in tasks}
-            if places <= known:
+            tasks = {
+                (task.kind, self.store.key(task.kind, task.spec)): task
+                for run in self.planned()
+                for task in run.tasks
+            }
+            new = [task for place, task in tasks.items() if place not in known]
+            if not new:
                 return failed
-            known |= places
-            failed |= self._make(tasks)
+            known |= tasks.keys()
+            failed |= self._make(new)
 
     def _make(self, tasks: list[Task]) -> dict[str, str]:
         expected, began = self.budget(), time.monotonic()

@@ -96,7 +96,7 @@ def differences(rows: Sequence[Mapping[str, Any]]) -> Drawing:
         panel.set_xlabel("gain (right is better)")
         panel.set_title(title, fontsize=9.5)
     np.ravel(axes)[0].set_yticks(range(len(places)), places)
-    np.ravel(axes)[0].set_ylim(len(places) - 0.5, -0.5)
+    np.ravel(axes)[0].set_ylim(max(len(places), 1) - 0.5, -0.5)
     said = "; ".join(
         f"{row['place']} {row['better']:+.3f}"
         for row in rows
