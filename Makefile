@@ -35,6 +35,7 @@ test:  ## the tests, without the slow ones   [ARGS="-m slow"]
 
 lint:  ## format, lint, types, stripped notebooks
 	@$(RUN) ruff format --check . && $(RUN) ruff check . && $(RUN) mypy && \
+	$(RUN) ruff check --isolated --select F notebooks/*.ipynb && \
 	$(RUN) nbstripout --verify notebooks/*.ipynb
 
 bench:  ## speed beside sentence-transformers; long, wants an idle machine   [ARGS=--quick]
