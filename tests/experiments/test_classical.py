@@ -223,4 +223,5 @@ def steps_table(exponent: float) -> pd.DataFrame:
     n, d = (a.ravel() for a in np.meshgrid([1e5, 3e5, 1e6, 3e6], [1e3, 4e3, 1.6e4], indexing="ij"))
     noise = np.exp(0.02 * np.random.default_rng(0).normal(size=len(n)))
     frame = pd.DataFrame({"n_encoder": n.astype(int), "d": d.astype(int), "state": "turned"})
-    return frame.assign(steps=1e3 * (n / 1e5) ** exponent * (d / 1e3) ** 0.9 * noise)
+    table = frame.assign(steps=1e3 * (n / 1e5) ** exponent * (d / 1e3) ** 0.9 * noise)
+    return table.assign(model=table["n_encoder"].astype(str), seed=0)

@@ -383,3 +383,11 @@ def test_a_study_of_seconds_end_to_end(
     answers = opened.answers()
     assert answers["lr_invariance"]["counts"]["runs"] == 6
     assert json.loads(json.dumps(answers["lr_invariance"])) == opened.answers()["lr_invariance"]
+
+
+def test_a_minimum_within_the_warm_up_is_not_one_of_its_rate() -> None:
+    table = pd.DataFrame(
+        {"state": ["turned"] * 3, "at_first": [False] * 3, "steps": [20.0, 32.0, 33.0]}
+    )
+    assert lr_invariance.reached(table, 32).tolist() == [False, False, True]
+    assert lr_invariance.reached(table).all()

@@ -167,3 +167,14 @@ def test_runs_after_the_scan_are_known_when_it_is_there(fresh: Study) -> None:
     found = weight_decay.answers(table, weight_decay.targets(fresh.runs), losses)
     assert found["M18"]["blocked"]  # the tiny dataset declares no targets
     assert fresh.answers()["weight_decay"]["scan"][0]["d"] == 32
+
+
+def test_sizes_beyond_the_data_are_refused_before_anything_is_trained(fresh: Study) -> None:
+    """Those of the refitted law too: its runs are known only after the scan."""
+    asked = DecayParams(
+        model="small", decays=[0.1, 1, 10], sizes=[32], compare=[32],
+        law_models=["small"], law_sizes=[32, 50_000],
+    )  # fmt: skip
+    fresh.profile = fresh.profile.model_copy(update={"weight_decay": asked})
+    with pytest.raises(UserError, match=r"weight_decay.law_sizes asks for 50,000"):
+        fresh.planned()

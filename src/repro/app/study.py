@@ -122,23 +122,25 @@ class Study:
         found: dict[str, list[Trained]] = {}
         for name, runs in registry.RUNS.items():
             try:
+                self._check_sizes(name)
                 found[name] = runs(self.runs)
-                self._check_sizes(name, found[name])
             except UserError as error:
                 place = error.where or params.read(self.profile_file).place((name,))
                 raise UserError(error.what, where=place, remedy=error.remedy) from None
         return {name: runs for name, runs in found.items() if runs}
 
-    def _check_sizes(self, name: str, runs: list[Trained]) -> None:
-        own, splits = self.dataset_params.name, self.dataset.splits
-        largest = max((run.pairs for run in runs if run.spec.splits == splits.digest), default=0)
-        if largest > len(splits.train):
-            raise UserError(
-                f"{name}.sizes asks for {largest:,} pairs, but {own} has "
-                f"{len(splits.train):,} to train on",
-                where=params.read(self.profile_file).place((name, "sizes")),
-                remedy=f"keep sizes at or below {len(splits.train):,}, or name a larger dataset",
-            )
+    def _check_sizes(self, name: str) -> None:
+        """Refuse data sizes of a section that are more than there is to train on."""
+        section, own = getattr(self.profile, name), self.dataset_params.name
+        available = len(self.dataset.splits.train)
+        for key in ("sizes", "law_sizes"):
+            largest = max(getattr(section, key, None) or [0])
+            if largest > available:
+                raise UserError(
+                    f"{name}.{key} asks for {largest:,} pairs, but {own} has {available:,} to train on",
+                    where=params.read(self.profile_file).place((name, key)),
+                    remedy=f"keep sizes at or below {available:,}, or name a larger dataset",
+                )
 
     def budget(self) -> Budget:
         """What is still to run and what that costs, by experiment."""

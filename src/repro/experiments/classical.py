@@ -13,6 +13,7 @@ import pandas as pd
 from repro import seeds
 from repro.experiments import headlines, public_tables
 from repro.experiments.answer import Answer, answer, part
+from repro.experiments.replicates import cell_means
 from repro.laws import classics, published
 from repro.laws.fit import fit
 from repro.laws.intervals import intervals
@@ -100,11 +101,16 @@ def _kaplan(table: pd.DataFrame) -> Answer:
 
 
 def fewer_samples(runs: pd.DataFrame | None) -> Answer:
-    """C4 on our own runs: S = k N^-a D^b.  A minimum that came later proves nothing: it is lower."""
+    """C4 on our own runs: S = k N^-a D^b.  A minimum that came later proves nothing: it is lower.
+
+    A cell counts once, with the mean of its seeds; runs that are lowest at their first reading, whose
+    S is not known, are left out.
+    """
     if runs is None:
         return answer(None, "no runs", n=0, blocked="no runs of our own were given")
     try:
-        usable = runs[runs["state"] != "diverged"]
+        known = runs[~runs["at_first"].astype(bool)] if "at_first" in runs else runs
+        usable = cell_means(known)
         steps = from_frame(usable, loss="steps", n="n_encoder", d="d", state="state", censored=-1)
         fitted = fit("steps", steps)
         found = intervals(fitted)

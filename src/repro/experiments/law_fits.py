@@ -15,7 +15,7 @@ from scipy.stats import t as student
 from repro.experiments.answer import finite, interval
 from repro.experiments.regime import cells
 from repro.laws import holdout
-from repro.laws.fit import fit
+from repro.laws.fit import Fit, fit
 from repro.laws.intervals import intervals
 from repro.laws.table import Table, from_frame
 from repro.params import UserError
@@ -141,3 +141,11 @@ def _width(model: str) -> int | None:
     """The width in a name such as 2x64 (layers x width) or bert_uncased_L-2_H-128."""
     found = re.search(r"\d+x(\d+)", model) or re.search(r"H-?(\d+)", model)
     return int(found[1]) if found else None
+
+
+def product(table: pd.DataFrame, sizes: Sequence[int] = ()) -> Fit | None:
+    """The product law through the cells of these sizes (none: all); None where it cannot be fitted."""
+    try:
+        return fit("product", losses(table, sizes=sizes))
+    except UserError:
+        return None

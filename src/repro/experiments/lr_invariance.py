@@ -112,7 +112,7 @@ def again(plan: Runs) -> list[Trained]:
 def table(plan: Runs) -> pd.DataFrame:
     """One row a finished run: as in the grid's table, with factor, reached and role.
 
-    factor: the rate over the model's own.  reached: whether the run has a minimum, passed or flat.
+    factor: the rate over the model's own.  reached: whether the run has a minimum behind its warm-up.
     role: `rate`, or `seed` for the runs of `again`.
     """
     rows = [
@@ -122,7 +122,8 @@ def table(plan: Runs) -> pd.DataFrame:
         if (row := plan.row(run)) is not None
     ]
     found = pd.DataFrame(rows)
-    return found.assign(reached=reached(found)) if rows else found
+    warm = plan.profile.train.warmup_steps
+    return found.assign(reached=reached(found, warm)) if rows else found
 
 
 def curves(plan: Runs) -> pd.DataFrame:
@@ -141,9 +142,13 @@ def alike(plan: Runs) -> list[dict[str, Any]]:
     return likeness.likeness(plan, table(plan), [*runs(plan), *again(plan)])
 
 
-def reached(table: pd.DataFrame) -> pd.Series:
-    """Whether each run's curve shows its minimum: not falling at its end, nor lowest at its start."""
-    return ~table["state"].isin(NOT_EXACT) & ~table["at_first"].astype(bool)
+def reached(table: pd.DataFrame, warmup_steps: int = 0) -> pd.Series:
+    """Whether each run's curve shows the minimum of its rate.
+
+    Not falling at its end, nor lowest at its start, nor lowest before the rate was reached (warm-up).
+    """
+    seen = ~table["state"].isin(NOT_EXACT) & ~table["at_first"].astype(bool)
+    return seen & (table["steps"] > warmup_steps)
 
 
 def answers(
