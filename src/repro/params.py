@@ -134,6 +134,20 @@ def validate(document: Document, model: type[Model]) -> Model:
     raise UserError(f"{len(faults)} faults\n{what}", where=str(document.path))
 
 
+def distinct(values: list[Any]) -> list[Any]:
+    """`values`, refused where one of them stands twice."""
+    if len(set(values)) != len(values):
+        raise ValueError("a value stands twice\n  remedy: keep one of them")
+    return values
+
+
+def rising(values: list[Any]) -> list[Any]:
+    """`values`, refused where they do not rise."""
+    if sorted(set(values)) != values:
+        raise ValueError("the values do not rise\n  remedy: list each once, smallest first")
+    return values
+
+
 def nearest(name: str, allowed: list[str]) -> str:
     """`did you mean X?`, or the list of what is allowed."""
     near = difflib.get_close_matches(name, allowed, n=1, cutoff=0.5)

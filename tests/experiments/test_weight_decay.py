@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from repro.app.study import Study
-from repro.experiments import weight_decay
-from repro.experiments.weight_decay import DecayParams, optimum
+from repro.experiments import weight_decay, weight_decay_answers
+from repro.experiments.weight_decay import DecayParams
+from repro.experiments.weight_decay_answers import optimum
 from repro.params import UserError
 from repro.show.figures import decay as figures
 
@@ -66,7 +67,7 @@ def test_an_optimum_between_the_decays_is_found() -> None:
 
 def test_the_papers_rule_holds_where_it_is_built_in() -> None:
     table, losses = scanned({d: 12_800 / d for d in SIZES}, noise=0.05)
-    found = weight_decay.answers(table, pd.DataFrame(), losses)
+    found = weight_decay_answers.answers(table, pd.DataFrame(), losses)
     rule = found["M16"]
     assert rule["value"] == pytest.approx(-1, abs=0.2)
     assert rule["holds"] is True
@@ -76,25 +77,28 @@ def test_the_papers_rule_holds_where_it_is_built_in() -> None:
 
 def test_one_decay_for_all_sizes_is_another_rule() -> None:
     table, losses = scanned(dict.fromkeys(SIZES, 10.0), noise=0.02)
-    rule = weight_decay.answers(table, pd.DataFrame(), losses)["M16"]
+    rule = weight_decay_answers.answers(table, pd.DataFrame(), losses)["M16"]
     assert rule["value"] == pytest.approx(0, abs=0.2)
     assert rule["holds"] is False
 
 
 def test_an_optimum_at_an_end_of_the_scan_decides_nothing() -> None:
     table, losses = scanned({320: 400.0, 1280: 10.0, 5120: 2.5})
-    rule = weight_decay.answers(table, pd.DataFrame(), losses)["M16"]
+    rule = weight_decay_answers.answers(table, pd.DataFrame(), losses)["M16"]
     assert rule["holds"] is None
     assert "at an end of the scan on 320 pairs" in rule["blocked"]
+    rows = weight_decay_answers.answers(table, pd.DataFrame(), losses)["scan"]
+    assert [row["ci95"] is None for row in rows] == [True, False, False]
 
 
 def test_two_sizes_and_diverged_runs_are_answered() -> None:
     table, losses = scanned({320: 30.0, 1280: 10.0})
     assert (
-        "a slope takes three" in weight_decay.answers(table, pd.DataFrame(), losses)["M16"]["why"]
+        "a slope takes three"
+        in weight_decay_answers.answers(table, pd.DataFrame(), losses)["M16"]["why"]
     )
     dead = table.assign(state="diverged")
-    assert weight_decay.answers(dead, pd.DataFrame(), losses)["M17"]["blocked"]
+    assert weight_decay_answers.answers(dead, pd.DataFrame(), losses)["M17"]["blocked"]
     with pytest.raises(UserError, match="no decay of the scan reached a minimum on 320"):
         weight_decay.optima(dead)
     assert weight_decay.optima(table[table["weight_decay"] != 30]) == {320: 10.0, 1280: 10.0}
@@ -104,7 +108,7 @@ def test_two_sizes_and_diverged_runs_are_answered() -> None:
 def test_tuned_against_none_is_paired_by_seed(gain: float, holds: bool | None) -> None:
     scan, losses = scanned({d: 12_800 / d for d in SIZES})
     own, targets = compared(gain)
-    found = weight_decay.answers(pd.concat([scan, own]), targets, losses)
+    found = weight_decay_answers.answers(pd.concat([scan, own]), targets, losses)
     assert found["M18"]["holds"] is holds
     assert found["M18"]["parts"]["targets"]["value"] == pytest.approx(gain, abs=0.01)
     places = {row["place"] for row in found["differences"]}
@@ -115,7 +119,7 @@ def test_tuned_against_none_is_paired_by_seed(gain: float, holds: bool | None) -
 def test_one_seed_has_no_interval_and_decides_nothing() -> None:
     scan, losses = scanned({d: 12_800 / d for d in SIZES})
     own, targets = compared(0.1, seeds=1)
-    found = weight_decay.answers(pd.concat([scan, own]), targets, losses)
+    found = weight_decay_answers.answers(pd.concat([scan, own]), targets, losses)
     assert found["M18"]["holds"] is None
     assert found["M18"]["blocked"]
 
@@ -123,7 +127,7 @@ def test_one_seed_has_no_interval_and_decides_nothing() -> None:
 @pytest.mark.parametrize("sizes", [SIZES, SIZES[:1]])
 def test_figures_of_the_scan(sizes: tuple[int, ...], tmp_path: Path) -> None:
     table, losses = scanned({d: 12_800 / d for d in sizes}, noise=0.02)
-    rows = weight_decay.answers(table, pd.DataFrame(), losses)["scan"]
+    rows = weight_decay_answers.answers(table, pd.DataFrame(), losses)["scan"]
     assert "D = 320: best" in figures.scan(rows)["alt"]
     assert figures.optima(rows)["alt"]
     assert figures.scan([])["alt"]
@@ -140,6 +144,10 @@ def test_figures_of_the_scan(sizes: tuple[int, ...], tmp_path: Path) -> None:
         ({"compare": [640]}, "640 is not scanned"),
         ({"sizes": [320, 320]}, "do not rise"),
         ({"seeds": 1}, "greater than or equal to 2"),
+        ({"compare": [320, 320]}, "do not rise"),
+        ({"law_models": ["small"]}, "go together"),
+        ({"law_sizes": [320]}, "go together"),
+        ({"law_models": ["small", "small"], "law_sizes": [320]}, "stands twice"),
     ],
 )
 def test_what_cannot_be_run_is_refused(change: dict[str, object], message: str) -> None:
@@ -164,7 +172,7 @@ def test_runs_after_the_scan_are_known_when_it_is_there(fresh: Study) -> None:
     best = weight_decay.optima(table[table["part"] == "scan"])[32]
     assert set(table.loc[table["part"] == "compared", "weight_decay"]) == {0.0, best}
     losses = weight_decay.pair_losses(fresh.runs)
-    found = weight_decay.answers(table, weight_decay.targets(fresh.runs), losses)
+    found = weight_decay_answers.answers(table, weight_decay.targets(fresh.runs), losses)
     assert found["M18"]["blocked"]  # the tiny dataset declares no targets
     assert fresh.answers()["weight_decay"]["scan"][0]["d"] == 32
 

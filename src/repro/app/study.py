@@ -60,10 +60,8 @@ class Study:
             f"{profile.train.negatives.count} negatives, {profile.texts.query_tokens}/"
             f"{profile.texts.passage_tokens} tokens, {profile.encoder.scoring} score",
         ]  # fmt: skip
-        if profile.allocation:
-            lines.append(
-                f"  after the grid: two cells at matched compute, {len(profile.allocation.seeds)} seeds each"
-            )
+        for section in (profile.allocation, profile.weight_decay):
+            lines += [f"  {section.later()}"] if section else []
         departures = self.dataset_params.source.departures()
         if departures:
             lines.append(

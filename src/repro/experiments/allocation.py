@@ -31,7 +31,7 @@ from repro.experiments.steps_law import (
 )
 from repro.laws import efficiency as eff
 from repro.laws.fit import fit
-from repro.params import Params, UserError
+from repro.params import Params, UserError, distinct
 
 if TYPE_CHECKING:
     from repro.experiments.runs import Runs, Trained
@@ -42,12 +42,11 @@ class AllocationParams(Params):
 
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2)] = [0, 1, 2]
 
-    @field_validator("seeds")
-    @classmethod
-    def _distinct(cls, seeds: list[int]) -> list[int]:
-        if len(set(seeds)) != len(seeds):
-            raise ValueError("a value stands twice\n  remedy: keep one of them")
-        return seeds
+    _distinct = field_validator("seeds")(distinct)
+
+    def later(self) -> str:
+        """The runs that follow from the grid's, in words."""
+        return f"after the grid: two cells at matched compute, {len(self.seeds)} seeds each"
 
 
 def runs(plan: Runs) -> list[Trained]:

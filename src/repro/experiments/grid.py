@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import pandas as pd
 from pydantic import Field, field_validator
 
-from repro.params import Params
+from repro.params import Params, distinct
 
 if TYPE_CHECKING:
     from repro.experiments.replicates import PairLosses
@@ -27,12 +27,7 @@ class GridParams(Params):
     # Extra seeds, on an anti-diagonal alone (one cell a model): they tell the noise of a seed.
     reseeds: Annotated[int, Field(ge=0, le=20)] = 0
 
-    @field_validator("models", "sizes", "seeds")
-    @classmethod
-    def _distinct(cls, values: list[Any]) -> list[Any]:
-        if len(set(values)) != len(values):
-            raise ValueError("a value stands twice\n  remedy: keep one of them")
-        return values
+    _distinct = field_validator("models", "sizes", "seeds")(distinct)
 
     def more_seeds(self) -> list[int]:
         """The seeds of the re-seeded cells, beyond those of every cell."""

@@ -15,10 +15,10 @@ from pydantic import Field, field_validator
 from scipy.stats import chi2
 from scipy.stats import t as student
 
-from repro.experiments import collapse, grid, likeness
+from repro.experiments import collapse, grid, likeness, section
 from repro.experiments.answer import Answer, answer, part
 from repro.experiments.replicates import NOT_EXACT, seed_noise
-from repro.params import Params, nearest
+from repro.params import Params, distinct
 from repro.train.loop import MOST_LR, TrainParams
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ class LrStudyParams(Params):
     @field_validator("factors", "sizes", "seeds")
     @classmethod
     def _distinct(cls, values: list[Any]) -> list[Any]:
-        if len(set(values)) != len(values):
-            raise ValueError("a value stands twice\n  remedy: keep one of them")
-        return sorted(values)
+        return sorted(distinct(values))
 
     @field_validator("factors")
     @classmethod
@@ -53,16 +51,7 @@ class LrStudyParams(Params):
 
     def check(self, rates: Mapping[str, float], train: TrainParams) -> None:
         """Refuse what the profile's models, name -> learning rate, or its training cannot run."""
-        if self.model not in rates:
-            raise ValueError(
-                f"lr_study.model names `{self.model}`, which is not among the models\n"
-                f"  remedy: {nearest(self.model, list(rates))}"
-            )
-        if train.batch_pairs > min(self.sizes):
-            raise ValueError(
-                f"train.batch_pairs {train.batch_pairs} is larger than the smallest size of "
-                f"lr_study, {min(self.sizes)}\n  remedy: lower the batch, or drop that size"
-            )
+        section.check("lr_study", {"model": [self.model]}, self.sizes, rates, train)
         largest = max(self.factors) * rates[self.model]
         if largest > MOST_LR:
             raise ValueError(

@@ -21,6 +21,7 @@ from repro.experiments import (
     transfer_answers,
     transfer_budget,
     weight_decay,
+    weight_decay_answers,
 )
 from repro.experiments.runs import Runs, Trained
 
@@ -36,12 +37,12 @@ RUNS: dict[str, Callable[[Runs], list[Trained]]] = {
 
 def answers(plan: Runs) -> dict[str, Any]:
     """Experiment -> its answers, of those that the profile asks for; plain data."""
-    table, losses, profile = grid.table(plan), grid.pair_losses(plan), plan.profile
+    table, pairs, profile = grid.table(plan), grid.pair_losses(plan), plan.profile
     found = {
-        "law_choice": law_choice.answers(table, losses),
+        "law_choice": law_choice.answers(table, pairs),
         "metric_link": metric_link.answers(table),
         "classical": classical.answers(table),
-        "allocation": allocation.answers(table, allocation.control_table(plan), losses),
+        "allocation": allocation.answers(table, allocation.control_table(plan), pairs),
     }
     if profile.lr_study:
         compared = lr_invariance.alike(plan)
@@ -49,7 +50,8 @@ def answers(plan: Runs) -> dict[str, Any]:
         found["lr_invariance"] = lr_invariance.answers(own, curves, compared)
     if profile.weight_decay:
         own, targets = weight_decay.table(plan), weight_decay.targets(plan)
-        found["weight_decay"] = weight_decay.answers(own, targets, weight_decay.pair_losses(plan))
+        losses = weight_decay.pair_losses(plan)
+        found["weight_decay"] = weight_decay_answers.answers(own, targets, losses)
     points = transfer.table(transfer.plans(plan)) if profile.transfer else None
     prices = profile.transfer.prices if profile.transfer else transfer_budget.PRICES
     found["transfer"] = transfer_answers.answers(points, prices)

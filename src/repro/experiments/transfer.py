@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pandas as pd
 from pydantic import Field, field_validator
 
+from repro.experiments import section
 from repro.experiments.transfer_budget import PRICES
-from repro.params import Params, UserError, nearest
+from repro.params import Params, UserError, distinct, rising
 from repro.train.loop import TrainParams
 
 if TYPE_CHECKING:
@@ -38,12 +39,8 @@ class TransferParams(Params):
         PRICES
     )
 
-    @field_validator("sizes", "prices")
-    @classmethod
-    def _rising(cls, values: list[Any]) -> list[Any]:
-        if sorted(set(values)) != values:
-            raise ValueError("the values do not rise\n  remedy: list each once, smallest first")
-        return values
+    _rising = field_validator("sizes", "prices")(rising)
+    _once = field_validator("datasets")(distinct)
 
     @field_validator("checkpoints")
     @classmethod
@@ -52,25 +49,9 @@ class TransferParams(Params):
             raise ValueError("two checkpoints have the same number of steps\n  remedy: keep one")
         return values
 
-    @field_validator("datasets")
-    @classmethod
-    def _once(cls, values: list[str]) -> list[str]:
-        if len(set(values)) != len(values):
-            raise ValueError("a dataset stands twice\n  remedy: keep one of them")
-        return values
-
     def check(self, rates: Mapping[str, float], train: TrainParams) -> None:
         """Refuse what the profile's models, name -> learning rate, or its training cannot run."""
-        if self.model not in rates:
-            raise ValueError(
-                f"transfer.model names `{self.model}`, which is not among the models\n"
-                f"  remedy: {nearest(self.model, list(rates))}"
-            )
-        if min(self.sizes) < train.batch_pairs:
-            raise ValueError(
-                f"train.batch_pairs {train.batch_pairs} is larger than the smallest size of "
-                f"transfer, {min(self.sizes)}\n  remedy: lower the batch, or drop that size"
-            )
+        section.check("transfer", {"model": [self.model]}, self.sizes, rates, train)
 
 
 def plans(plan: Runs) -> list[Runs]:

@@ -1,36 +1,30 @@
-"""Does weight decay lower the floor?  Runs and answers of notebook 07 (claims M16 to M19).
+"""Does weight decay lower the floor?  The runs of notebook 07, and their tables.
 
 A scan over decays at several data sizes finds the best one for each; then the best against none, under
 several seeds, in domain and on every target; and the product law on a small grid at the best decays.
 The runs after the scan depend on its outcome, so that they are known only when it is there.
+Answers: `weight_decay_answers`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import Field, ValidationInfo, field_validator
-from scipy.stats import t as student
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from repro import seeds as streams
-from repro.experiments import law_fits
-from repro.experiments.answer import Answer, answer, part
+from repro.experiments import section
 from repro.experiments.replicates import NOT_EXACT
-from repro.laws.fit import fit
-from repro.laws.intervals import intervals
-from repro.params import Params, UserError, nearest
+from repro.params import Params, UserError, distinct, rising
 from repro.train.loop import TrainParams
 
 if TYPE_CHECKING:
     from repro.experiments.runs import Runs, Trained
 
 Array = NDArray[np.float64]
-DRAWS = 1000  # of validation pairs, for the interval of an optimum
-METRICS = ("test_entropy", "mrr10", "recall100", "ndcg10", "map10")
 
 
 class DecayParams(Params):
@@ -44,12 +38,8 @@ class DecayParams(Params):
     law_models: list[str] = []  # the grid of the refitted law; none: not refitted
     law_sizes: list[Annotated[int, Field(ge=2)]] = []
 
-    @field_validator("decays", "sizes")
-    @classmethod
-    def _rising(cls, values: list[Any]) -> list[Any]:
-        if sorted(set(values)) != values:
-            raise ValueError("the values do not rise\n  remedy: list each once, smallest first")
-        return values
+    _rising = field_validator("decays", "sizes", "compare", "law_sizes")(rising)
+    _distinct = field_validator("law_models")(distinct)
 
     @field_validator("compare")
     @classmethod
@@ -59,48 +49,53 @@ class DecayParams(Params):
             raise ValueError(f"{min(lacking)} is not scanned\n  remedy: choose among `sizes`")
         return values
 
+    @model_validator(mode="after")
+    def _both_or_none(self) -> DecayParams:
+        if bool(self.law_models) != bool(self.law_sizes):
+            raise ValueError("law_models and law_sizes go together\n  remedy: give both, or none")
+        return self
+
     def check(self, rates: Mapping[str, float], train: TrainParams) -> None:
         """Refuse what the profile's models, name -> learning rate, or its training cannot run."""
-        for name in (self.model, *self.law_models):
-            if name not in rates:
-                raise ValueError(
-                    f"weight_decay names `{name}`, which is not among the models\n"
-                    f"  remedy: {nearest(name, list(rates))}"
-                )
+        models = {"model": [self.model], "law_models": self.law_models}
+        sizes = [*self.sizes, *self.law_sizes]
+        section.check("weight_decay", models, sizes, rates, train)
         largest = max(self.decays)
         if rates[self.model] * largest >= 1:
             raise ValueError(
                 f"weight_decay.decays: lr x {largest:g} of {self.model} is 1 or more\n"
                 "  remedy: keep the product under 1"
             )
-        smallest = min([*self.sizes, *self.law_sizes])
-        if smallest < train.batch_pairs:
-            raise ValueError(
-                f"train.batch_pairs {train.batch_pairs} is larger than the smallest size of "
-                f"weight_decay, {smallest}\n  remedy: lower the batch, or drop that size"
-            )
+
+    def later(self) -> str:
+        """The runs that follow from the scan, in words."""
+        n_law = 2 * len(self.law_models) * len(self.law_sizes)
+        return (
+            f"after the scan of decays: {2 * self.seeds * len(self.compare)} runs with and without the best "
+            f"one, ranked here and on each target, and {n_law} of the law"
+        )
 
 
-def scan(plan: Runs, asked: DecayParams) -> list[Trained]:
-    """The runs of the scan; decay 0 is the grid's own cell."""
-    return [
+def runs(plan: Runs) -> list[Trained]:
+    """The runs of the experiment that are known by now."""
+    return [run for part in parts(plan).values() for run in part]
+
+
+def parts(plan: Runs) -> dict[str, list[Trained]]:
+    """The runs by part: scan (decay 0 is the grid's own cell), then what follows from it: compared, law."""
+    asked = plan.profile.weight_decay
+    if asked is None:
+        return {}
+    scan = [
         plan.trained(asked.model, pairs=d, weight_decay=decay, ranked=False)
         for d in asked.sizes
         for decay in (0.0, *asked.decays)
     ]
-
-
-def runs(plan: Runs) -> list[Trained]:
-    """The runs of the experiment that are known by now: the scan, then what follows from it."""
-    asked = plan.profile.weight_decay
-    if asked is None:
-        return []
-    scanned = scan(plan, asked)
-    rows = [plan.row(run) for run in scanned]
+    rows = [plan.row(run) for run in scan]
     if any(row is None for row in rows):
-        return scanned
+        return {"scan": scan}
     best = optima(pd.DataFrame(rows))
-    return [*scanned, *_compared(plan, asked, best), *_law(plan, asked, best)]
+    return {"scan": scan, "compared": _compared(plan, asked, best), "law": _law(plan, asked, best)}
 
 
 def _compared(plan: Runs, asked: DecayParams, best: dict[int, float]) -> list[Trained]:
@@ -127,39 +122,32 @@ def _law(plan: Runs, asked: DecayParams, best: dict[int, float]) -> list[Trained
 
 def table(plan: Runs) -> pd.DataFrame:
     """One row a finished run, see `Runs.row`; with the part (scan, compared, law) it belongs to."""
-    asked = plan.profile.weight_decay
-    if asked is None:
-        return pd.DataFrame()
-    planned = runs(plan)
-    n_scan = len(scan(plan, asked))
-    n_compared = 2 * asked.seeds * len(asked.compare) if len(planned) > n_scan else 0
-    rows = []
-    for i, run in enumerate(planned):
-        where = "scan" if i < n_scan else "compared" if i < n_scan + n_compared else "law"
-        if (row := plan.row(run)) is not None:
-            rows.append({"part": where, **row})
+    rows = [
+        {"part": part, **row}
+        for part, own in parts(plan).items()
+        for run in own
+        if (row := plan.row(run)) is not None
+    ]
     return pd.DataFrame(rows)
 
 
 def targets(plan: Runs) -> pd.DataFrame:
     """One row a compared run and target: d, seed, weight_decay, target and the metrics there."""
-    rows = []
-    for run in runs(plan):
-        for row in (plan.target_rows(run) or []) if run.targets else []:
-            decay = run.spec.train.weight_decay
-            rows.append({"d": run.pairs, "seed": run.seed, "weight_decay": decay, **row})
+    rows = [
+        {"d": run.pairs, "seed": run.seed, "weight_decay": run.spec.train.weight_decay, **row}
+        for run in parts(plan).get("compared", [])
+        for row in plan.target_rows(run) or []
+    ]
     return pd.DataFrame(rows)
 
 
 def pair_losses(plan: Runs) -> dict[tuple[float, int], Array]:
     """(decay, D) -> loss of each validation pair at the minimum of that run of the scan, nats."""
-    asked = plan.profile.weight_decay
-    found = {}
-    for run in scan(plan, asked) if asked else []:
-        losses = plan.pair_losses(run)
-        if losses is not None:
-            found[run.spec.train.weight_decay, run.pairs] = losses
-    return found
+    return {
+        (run.spec.train.weight_decay, run.pairs): losses
+        for run in parts(plan).get("scan", [])
+        if (losses := plan.pair_losses(run)) is not None
+    }
 
 
 def optima(table: pd.DataFrame) -> dict[int, float]:
@@ -175,199 +163,3 @@ def optima(table: pd.DataFrame) -> dict[int, float]:
             remedy="weight_decay.decays: name smaller ones",
         )
     return found
-
-
-def answers(
-    table: pd.DataFrame,
-    targets: pd.DataFrame,
-    losses: dict[tuple[float, int], Array],
-    seed: int = 1,
-) -> dict[str, Any]:
-    """Claim -> answer, with `scan` (a row a size), `differences` and `exponents` beside; plain data.
-
-    table, targets, losses: from the functions of this module of these names (losses: `pair_losses`).
-    """
-    scanned = table[table["part"] == "scan"]
-    rows = [_size(scanned[scanned["d"] == d], losses, seed) for d in sorted(set(scanned["d"]))]
-    differences = compare(table[table["part"] == "compared"], targets)
-    exponents = _exponents(table[table["part"] == "law"])
-    return {
-        "M16": _rule(rows),
-        "M17": _largest(rows),
-        "M18": _better(differences),
-        "M19": _moved(exponents),
-        "scan": [{k: v for k, v in row.items() if k != "draws"} for row in rows],
-        "differences": differences.to_dict("records"),
-        "exponents": exponents,
-    }
-
-
-def _size(own: pd.DataFrame, losses: dict[tuple[float, int], Array], seed: int) -> dict[str, Any]:
-    """The optimum at one size: by a parabola in log decay, with draws over the validation pairs."""
-    usable = own[~own["state"].isin(NOT_EXACT)]
-    with_decay = usable[usable["weight_decay"] > 0].sort_values("weight_decay")
-    decays, mael = (with_decay[name].to_numpy(float) for name in ("weight_decay", "mael"))
-    d = int(own["d"].iloc[0])
-    none = usable.loc[usable["weight_decay"] == 0, "mael"]
-    draws = np.empty(0)
-    if all((decay, d) in losses for decay in decays) and len(decays):
-        pairs = np.array([losses[decay, d] for decay in decays])
-        rng = streams.stream(seed, "weight decay", d)
-        counts = rng.multinomial(pairs.shape[1], np.full(pairs.shape[1], 1 / pairs.shape[1]), DRAWS)
-        draws = np.array([optimum(decays, one) for one in counts @ pairs.T / pairs.shape[1]])
-    best = optimum(decays, mael) if len(decays) else None
-    return {
-        "d": d,
-        "lr": float(own["lr"].iloc[0]),
-        "decays": decays.tolist(),
-        "mael": mael.tolist(),
-        "none": float(none.iloc[0]) if len(none) else None,
-        "optimum": best,
-        "at_end": best is not None and best in (decays[0], decays[-1]),
-        "ci95": [float(q) for q in np.quantile(draws, [0.025, 0.975])] if len(draws) else None,
-        "draws": draws,
-    }
-
-
-def optimum(decays: Array, mael: Array) -> float:
-    """The decay at the vertex of the parabola through the lowest point and its neighbours, in logs.
-
-    At an end of the scan it is that end: the optimum may lie beyond.
-    """
-    i = int(np.argmin(mael))
-    if i in (0, len(decays) - 1):
-        return float(decays[i])
-    x, y = np.log(decays[i - 1 : i + 2]), mael[i - 1 : i + 2]
-    second, first, _ = np.polyfit(x - x[1], y, 2)
-    if second <= 0:
-        return float(decays[i])
-    return float(np.exp(np.clip(x[1] - first / (2 * second), x[0], x[2])))
-
-
-def _rule(rows: Sequence[dict[str, Any]]) -> Answer:
-    """M16: the slope of log optimum on log D; the paper's rule says -1."""
-    known = [row for row in rows if row["optimum"] is not None]
-    ends = [row["d"] for row in known if row["at_end"]]
-    if len(known) < 3:
-        why = f"{len(known)} data sizes with an optimum: a slope takes three"
-        return answer(None, why, n=len(known), blocked=why)
-    x = np.log([row["d"] for row in known])
-    slope = float(np.polyfit(x, np.log([row["optimum"] for row in known]), 1)[0])
-    interval = None
-    if all(len(row["draws"]) for row in known):
-        drawn = np.polyfit(x, np.log([row["draws"] for row in known]), 1)[0]
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        interval = (float(low), float(high))
-    listed = ", ".join(f"{row['optimum']:.3g}" for row in known)
-    why = f"optima {listed}; interval over draws of the validation pairs, seeds not in it"
-    if ends:
-        why += f"; at an end of the scan on {', '.join(f'{d:,}' for d in ends)} pairs"
-        return answer(slope, why, n=len(known), ci95=interval, blocked=why)
-    holds = None
-    if interval:
-        inside = interval[0] <= -1 <= interval[1]
-        holds = False if not inside else True if interval[1] < 0 else None
-    return answer(slope, why, n=len(known), ci95=interval, holds=holds)
-
-
-def _largest(rows: Sequence[dict[str, Any]]) -> Answer:
-    """M17: the best decay at the largest size."""
-    row = rows[-1] if rows else None
-    if row is None or row["optimum"] is None:
-        return answer(None, "no optimum", n=0, blocked="no decay reached a minimum there")
-    why = f"at D = {row['d']:,}, lr {row['lr']:g}"
-    why += ", at an end of the scan" if row["at_end"] else ""
-    ends = (row["ci95"][0], row["ci95"][1]) if row["ci95"] else None
-    parts = {"decay": part(row["optimum"], ends)}
-    return answer(row["optimum"], why, n=len(row["decays"]), ci95=ends, parts=parts)
-
-
-def compare(table: pd.DataFrame, targets: pd.DataFrame) -> pd.DataFrame:
-    """Tuned less none, paired by seed: a row a size, place and metric, with a t-interval over seeds.
-
-    Places: `in domain`, each target, and `mean of targets`.  `better` is the gain: a fall of entropy
-    or MAEL, a rise of the others.
-    """
-    if table.empty:
-        return pd.DataFrame(columns=["d", "place", "metric", "better", "ci95", "seeds"])
-    own = [table.assign(place="in domain")]
-    if len(targets):
-        own.append(targets.rename(columns={"target": "place"}))
-        keys = ["d", "seed", "weight_decay"]
-        mean = targets.groupby(keys)[list(METRICS)].mean().reset_index()
-        own.append(mean.assign(place="mean of targets"))
-    rows = pd.concat(own, ignore_index=True)
-    found = []
-    for (d, place), group in rows.groupby(["d", "place"], sort=False):
-        for metric in (*METRICS, "mael"):
-            if metric not in group or group[metric].isna().any():
-                continue
-            by_seed = group.pivot_table(index="seed", columns="weight_decay", values=metric)
-            if by_seed.shape[1] != 2:
-                continue
-            gain = (by_seed.iloc[:, 1] - by_seed.iloc[:, 0]).dropna().to_numpy(float)
-            gain = -gain if metric in ("mael", "test_entropy") else gain
-            n = len(gain)
-            half = np.inf if n < 2 else student.ppf(0.975, n - 1) * gain.std(ddof=1) / n**0.5
-            ends = [gain.mean() - half, gain.mean() + half] if np.isfinite(half) else None
-            row = {"d": d, "place": place, "metric": metric, "better": gain.mean()}
-            found.append({**row, "ci95": ends, "seeds": n})
-    return pd.DataFrame(found)
-
-
-def _better(differences: pd.DataFrame) -> Answer:
-    """M18: at the largest size compared, in domain and over the mean of the targets (test entropy)."""
-    if differences.empty:
-        why = "the comparison was not run"
-        return answer(None, why, n=0, blocked=why)
-    last = differences[differences["d"] == differences["d"].max()]
-    last = last[last["metric"] == "test_entropy"].set_index("place")
-    parts = {}
-    for name, place in (("in_domain", "in domain"), ("targets", "mean of targets")):
-        if place in last.index:
-            row = last.loc[place]
-            parts[name] = part(row["better"], tuple(row["ci95"]) if row["ci95"] else None)
-    seeds = int(last["seeds"].min())
-    why = f"fall of test entropy by the best decay, D = {int(differences['d'].max()):,}, {seeds} seeds"
-    if len(parts) < 2 or any(each["ci95"] is None for each in parts.values()):
-        return answer(None, why, n=seeds, parts=parts, blocked=f"{why}: not everything is there")
-    low = [each["ci95"][0] for each in parts.values()]
-    high = [each["ci95"][1] for each in parts.values()]
-    holds = True if min(low) > 0 else False if min(high) < 0 else None
-    return answer(parts["in_domain"]["value"], why, n=seeds, parts=parts, holds=holds)
-
-
-def _exponents(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The product law on the small grid, without and with decay: exponents with intervals."""
-    found = []
-    for name, own in (
-        ("no decay", table[table["weight_decay"] == 0] if len(table) else table),
-        ("tuned decay", table[table["weight_decay"] > 0] if len(table) else table),
-    ):
-        try:
-            fitted = fit("product", law_fits.losses(own))
-        except (UserError, KeyError):
-            continue
-        ends = intervals(fitted)
-        for exponent in ("alpha", "beta"):
-            given = ends.get(exponent)
-            row = {"law": name, "exponent": exponent, "value": float(fitted.parameters[exponent])}
-            found.append({**row, "ci95": list(given) if given else None, "n": len(own)})
-    return found
-
-
-def _moved(exponents: Sequence[dict[str, Any]]) -> Answer:
-    """M19: are the intervals of an exponent with and without decay apart?"""
-    by = {(row["law"], row["exponent"]): row for row in exponents}
-    if len(by) < 4 or any(row["ci95"] is None for row in by.values()):
-        why = "the law was not refitted with tuned decay"
-        return answer(None, why, n=len(by), blocked=why)
-    apart, parts = [], {}
-    for name in ("alpha", "beta"):
-        before, after = by["no decay", name], by["tuned decay", name]
-        apart.append(after["ci95"][0] > before["ci95"][1] or after["ci95"][1] < before["ci95"][0])
-        parts[name] = part(after["value"], tuple(after["ci95"]))
-        parts[f"{name}_none"] = part(before["value"], tuple(before["ci95"]))
-    why = "; ".join(f"{k} {v['value']:.3f}" for k, v in parts.items())
-    n = by["no decay", "alpha"]["n"]
-    return answer(None, why, n=n, parts=parts, holds=True if any(apart) else None)
