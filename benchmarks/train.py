@@ -38,7 +38,7 @@ from repro.train.curve import CurveParams
 from repro.train.loop import RunSpec, Trainer, TrainParams
 
 PAIRS = 64
-SUBSET = 12_800  # training pairs
+SUBSET = 10_240  # training pairs
 LR = 5e-4  # of mini's 2x64 and 2x128
 WARM_UP = 2  # steps of each, not counted
 LOSS_STEPS = 50
@@ -109,8 +109,8 @@ class Pairs:
     """The pairs of each step: the batches that our trainer draws too."""
 
     def __init__(self, dataset: Dataset, spec: RunSpec) -> None:
-        train = spec.train
-        self.batches = Batches(dataset, spec.pairs, train.batch_pairs, train.negatives, spec.seed)
+        train, drawn = spec.train, dataset.splits.subset(spec.pairs)
+        self.batches = Batches(dataset, drawn, train.batch_pairs, train.negatives, spec.seed)
 
     def __call__(self, first: int, steps: int) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
         """Queries and passages, each int32 [64], of `steps` steps from `first`."""

@@ -80,7 +80,7 @@ def test_another_rate_decay_or_start_is_another_run(study: Study) -> None:
     large = study.profile.models["large"].weights
     others = [
         plan.trained("small", pairs=32, lr=1e-4),
-        plan.trained("small", pairs=32, weight_decay=3.0),
+        plan.trained("small", pairs=32, train={"weight_decay": 3.0}),
         plan.trained("small", pairs=32, weights=large),
         plan.trained("small", pairs=32, seed=1),
     ]

@@ -12,7 +12,7 @@ from repro.train.batches import Batches
 
 def make(dataset: Dataset, n_pairs: int = 50, size: int = 16, **negatives: object) -> Batches:
     params = NegativesParams.model_validate({"count": 20, **negatives})
-    return Batches(dataset, n_pairs, size, params, seed=7)
+    return Batches(dataset, dataset.splits.subset(n_pairs), size, params, seed=7)
 
 
 def test_the_same_step_gives_the_same_batch_in_any_order(dataset: Dataset) -> None:

@@ -128,17 +128,21 @@ def test_not_a_number_ends_the_run_as_diverged(
     assert np.isfinite(np.load(tmp_path / "run" / "validation.npy")).all()
 
 
-def test_weight_decay_touches_matrices_only(makers: Makers, cell: Trained) -> None:
-    train = {**cell.train.spec["train"], "weight_decay": 0.5}
+@pytest.mark.parametrize(("decayed", "least"), [("matrices", 2), ("all", 1)])
+def test_weight_decay_touches_what_it_should(
+    makers: Makers, cell: Trained, decayed: str, least: int
+) -> None:
+    train = {**cell.train.spec["train"], "weight_decay": 0.5, "decayed": decayed}
     spec = loop.RunSpec.model_validate({**cell.train.spec, "train": train})
     encoder, _, _ = makers.parts(spec, cell.train.inputs)
-    decayed, kept = loop.optimizer(encoder, spec).param_groups
-    assert decayed["weight_decay"] == 0.5
+    shrunk, kept = loop.optimizer(encoder, spec).param_groups
+    assert shrunk["weight_decay"] == 0.5
     assert kept["weight_decay"] == 0.0
-    assert all(p.ndim >= 2 for p in decayed["params"])
-    assert all(p.ndim < 2 for p in kept["params"])
+    assert all(p.ndim >= least for p in shrunk["params"])
+    assert all(p.ndim < least for p in kept["params"])
+    assert any(p is encoder.log_scale for p in kept["params"])  # the temperature never
     n_trained = sum(p.requires_grad for p in encoder.parameters())
-    assert len(decayed["params"]) + len(kept["params"]) == n_trained
+    assert len(shrunk["params"]) + len(kept["params"]) == n_trained
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,10 @@ class Splits:
     unused: int
     digest: str
 
-    def subset(self, n_pairs: int) -> np.ndarray:
+    def subset(self, n_pairs: int, seed: int | None = None) -> np.ndarray:
         """int32 [n_pairs]: the training pairs of a run; a smaller subset is a prefix of a larger.
 
+        seed: of another order of the training pairs than the data seed's own.
         Raises `UserError` where there are not as many.
         """
         if not 1 <= n_pairs <= len(self.train):
@@ -71,7 +72,10 @@ class Splits:
                 f"a training subset of {n_pairs:,} pairs is wanted; there are {len(self.train):,}",
                 remedy=f"choose data sizes from 1 to {len(self.train):,}",
             )
-        return self.train[:n_pairs]
+        order = self.train
+        if seed is not None:
+            order = stream(seed, "subset").permutation(order)
+        return order[:n_pairs]
 
     @property
     def counts(self) -> dict[str, int]:

@@ -69,21 +69,21 @@ class Runs:
         pairs: int,
         seed: int = 0,
         lr: float | None = None,
-        weight_decay: float | None = None,
+        train: Mapping[str, Any] | None = None,
+        subset_seed: int | None = None,
+        dropout_seed: int | None = None,
         weights: str | None = None,
         ranked: bool = True,
         targets: bool = False,
     ) -> Trained:
         """The run of `model` on `pairs` pairs; `seed` is added to the profile's run seed.
 
-        lr, weight_decay, weights: other than those of the profile.  ranked: measured on the test
-        pairs.  targets: measured on each target that the dataset declares.
+        lr, weights, train (fields of `TrainParams`): other than those of the profile.  subset_seed,
+        dropout_seed: see `RunSpec`.  ranked: measured on the test pairs.  targets: measured on each
+        target that the dataset declares.
         """
         profile = self.profile
         weights = weights or profile.models[model].weights
-        train = profile.train
-        if weight_decay is not None:
-            train = train.model_copy(update={"weight_decay": weight_decay})
         spec = RunSpec(
             weights=self.source(weights).digest,
             tokens=self._texts(weights).table.digest,
@@ -91,11 +91,13 @@ class Runs:
             validation=self.dataset.evaluation("validation").digest,
             pairs=pairs,
             seed=profile.seed + seed,
+            subset_seed=subset_seed,
+            dropout_seed=dropout_seed,
             lr=profile.models[model].lr if lr is None else lr,
             lr_reference=profile.lr_reference,
             encoder=profile.encoder,
             texts=profile.texts,
-            train=train,
+            train=profile.train.model_copy(update=dict(train or {})),
             curve=profile.curve,
         )
         inputs = {"weights": weights, "dataset": self.dataset.params.model_dump(mode="json")}
@@ -103,7 +105,9 @@ class Runs:
             inputs["view"] = self.dataset.view
         label = f"{model} D={pairs:,} seed {spec.seed}"
         label += f" lr {lr:.3g}" if lr is not None else ""
-        label += f" decay {weight_decay:.3g}" if weight_decay is not None else ""
+        label += "".join(f" {name} {value}" for name, value in (train or {}).items())
+        for name, other in (("subset", subset_seed), ("dropout", dropout_seed)):
+            label += f" {name} {other}" if other is not None else ""
         label += f" from {weights}" if weights != profile.models[model].weights else ""
         work = self.effort(spec, weights)
         seconds = self.estimator.training(spec, work)
@@ -190,6 +194,9 @@ class Runs:
             "batch": spec.train.batch_pairs,
             "negatives": spec.train.negatives.count,
             "weight_decay": spec.train.weight_decay,
+            "decayed": spec.train.decayed,
+            "subset_seed": spec.subset_seed,
+            "dropout_seed": spec.dropout_seed,
             "weights": run.train.inputs["weights"],
             **{
                 name: summary.get(name)

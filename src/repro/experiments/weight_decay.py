@@ -87,7 +87,7 @@ def parts(plan: Runs) -> dict[str, list[Trained]]:
     if asked is None:
         return {}
     scan = [
-        plan.trained(asked.model, pairs=d, weight_decay=decay, ranked=False)
+        plan.trained(asked.model, pairs=d, train={"weight_decay": decay}, ranked=False)
         for d in asked.sizes
         for decay in (0.0, *asked.decays)
     ]
@@ -100,7 +100,7 @@ def parts(plan: Runs) -> dict[str, list[Trained]]:
 
 def _compared(plan: Runs, asked: DecayParams, best: dict[int, float]) -> list[Trained]:
     return [
-        plan.trained(asked.model, pairs=d, weight_decay=decay, seed=seed, targets=True)
+        plan.trained(asked.model, pairs=d, train={"weight_decay": decay}, seed=seed, targets=True)
         for d in asked.compare
         for decay in (0.0, best[d])
         for seed in range(asked.seeds)
@@ -116,7 +116,9 @@ def _law(plan: Runs, asked: DecayParams, best: dict[int, float]) -> list[Trained
         rate = plan.profile.models[model].lr
         for d in asked.law_sizes:
             for decay in (0.0, float(f"{product / (rate * d):.3g}")):
-                found.append(plan.trained(model, pairs=d, weight_decay=decay, ranked=False))
+                found.append(
+                    plan.trained(model, pairs=d, train={"weight_decay": decay}, ranked=False)
+                )
     return found
 
 

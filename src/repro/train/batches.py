@@ -24,13 +24,18 @@ class Batch:
 
 
 class Batches:
-    """Batches of `size` pairs; each pass over the `n_pairs` training pairs has an order of its own."""
+    """Batches of `size` pairs out of `drawn` (int [n], pair indices); each pass has an order of its own."""
 
     def __init__(
-        self, dataset: Dataset, n_pairs: int, size: int, negatives: NegativesParams, seed: int
+        self,
+        dataset: Dataset,
+        drawn: NDArray[np.integer],
+        size: int,
+        negatives: NegativesParams,
+        seed: int,
     ) -> None:
         self.dataset, self.size, self.negatives, self.seed = dataset, size, negatives, seed
-        self.pairs = dataset.collection.pairs[dataset.splits.subset(n_pairs)]
+        self.pairs = dataset.collection.pairs[drawn]
         self._order = functools.lru_cache(maxsize=2)(self._shuffled)
 
     def __call__(self, step: int) -> Batch:

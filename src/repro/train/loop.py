@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -44,6 +44,8 @@ class TrainParams(Params):
     negatives: NegativesParams = NegativesParams()
     warmup_steps: Annotated[int, Field(ge=0, le=1_000_000)] = 0  # linear; then constant
     weight_decay: Annotated[float, Field(ge=0, le=100_000)] = 0.0
+    # Which tensors are decayed: matrices alone, or biases and norms too; the temperature never is.
+    decayed: Literal["matrices", "all"] = "matrices"
     beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
     beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
     epsilon: Annotated[float, Field(gt=0, le=1)] = 1e-8
@@ -59,7 +61,9 @@ class RunSpec(Params):
     splits: str  # digest of the splits: the training pairs and their order
     validation: str  # digest of the validation set
     pairs: Annotated[int, Field(ge=1)]  # D
-    seed: int
+    seed: int  # batch order, negatives, the projection, and what the next two leave open
+    subset_seed: int | None = None  # draws the pairs; none: the data's own order
+    dropout_seed: int | None = None  # none: `seed`
     lr: Annotated[float, Field(gt=0, le=MOST_LR)]
     lr_reference: Annotated[float, Field(gt=0, le=MOST_LR)]
     encoder: EncoderParams
@@ -154,9 +158,9 @@ class Trainer:
         self.spec, self.encoder, self.size, self.texts = spec, encoder, size, texts
         self.evaluation = dataset.evaluation("validation")
         self.reading_flop = reading_flop(size, texts, self.evaluation)
-        self.batches = Batches(
-            dataset, spec.pairs, spec.train.batch_pairs, spec.train.negatives, spec.seed
-        )
+        train, drawn = spec.train, dataset.splits.subset(spec.pairs, spec.subset_seed)
+        self.batches = Batches(dataset, drawn, train.batch_pairs, train.negatives, spec.seed)
+        self.dropout_seed = spec.seed if spec.dropout_seed is None else spec.dropout_seed
         self.device = next(encoder.parameters()).device
         self.optimizer = optimizer(encoder, spec)
         self.trained = [p for group in self.optimizer.param_groups for p in group["params"]]
@@ -187,7 +191,7 @@ class Trainer:
             group["lr"] = float(self.lr[self.done])
         self.optimizer.zero_grad(set_to_none=True)
         loss = backward(
-            same_dropout(embed, seeds.derive(spec.seed, "step", self.done), self.device),
+            same_dropout(embed, seeds.derive(self.dropout_seed, "step", self.done), self.device),
             len(chunks),
             order,
             lambda vectors: step_loss(vectors, batch, self.encoder.scale()),
@@ -207,11 +211,15 @@ class Trainer:
 
 
 def optimizer(encoder: Encoder, spec: RunSpec) -> torch.optim.AdamW:
-    """AdamW; matrices are decayed, vectors (biases, norms, temperature) are not."""
+    """AdamW; `train.decayed` says what is decayed: matrices, or vectors (biases, norms) too."""
+    least = 2 if spec.train.decayed == "matrices" else 1  # dimensions; the temperature has none
     trained = [p for p in encoder.parameters() if p.requires_grad]
     groups = [
-        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": spec.train.weight_decay},
-        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
+        {
+            "params": [p for p in trained if p.ndim >= least],
+            "weight_decay": spec.train.weight_decay,
+        },
+        {"params": [p for p in trained if p.ndim < least], "weight_decay": 0.0},
     ]
     betas = (spec.train.beta1, spec.train.beta2)
     return torch.optim.AdamW(groups, lr=spec.lr, betas=betas, eps=spec.train.epsilon, fused=True)
