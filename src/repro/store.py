@@ -30,6 +30,7 @@ VERSIONS = {
     "collection": 1,
     "splits": 1,
     "tokens": 1,
+    "labels": 1,
     "pretrain": 2,
     "train": 3,
     "measure": 2,

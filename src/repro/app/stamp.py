@@ -19,11 +19,7 @@ NAME = "stamp.json"
 
 def write(study: Study, name: str) -> None:
     """Record what the build of `study` was made from, and what lies in it."""
-    results = [
-        study.store.path(task.kind, study.store.key(task.kind, task.spec))
-        for run in study.planned()
-        for task in run.tasks
-    ]
+    results = [study.store.path(*place) for place in study.tasks()]
     record = {
         "name": name,
         "files": {str(path): _fingerprint(path) for path in study.inputs()},

@@ -13,7 +13,7 @@ import pandas as pd
 
 from repro import params
 from repro.data.dataset import Dataset, find_dataset_file, load_dataset_params, prepare
-from repro.experiments import effort, grid, registry
+from repro.experiments import effort, grid, labels, registry
 from repro.experiments.budget import Budget, budget, distinct
 from repro.experiments.estimate import Estimator
 from repro.experiments.profile import MEANINGLESS, Profile
@@ -60,7 +60,7 @@ class Study:
             f"{profile.train.negatives.count} negatives, {profile.texts.query_tokens}/"
             f"{profile.texts.passage_tokens} tokens, {profile.encoder.scoring} score",
         ]  # fmt: skip
-        for section in (profile.allocation, profile.weight_decay):
+        for section in (profile.labels, profile.allocation, profile.weight_decay):
             lines += [f"  {section.later()}"] if section else []
         departures = self.dataset_params.source.departures()
         if departures:
@@ -173,9 +173,20 @@ class Study:
         return distinct(self.experiments())
 
     def missing(self) -> int:
-        """How many of the planned runs lack something that was asked for."""
+        """How many of the planned runs, and of what they wait for, lack something that was asked for."""
         there = [(self.runs.row(run), self.runs.target_rows(run)) for run in self.planned()]
-        return sum(row is None or targets is None for row, targets in there)
+        unmade = sum(not self.store.has(*place) for place in self._prepared())
+        return unmade + sum(row is None or targets is None for row, targets in there)
+
+    def tasks(self) -> dict[tuple[str, str], Task]:
+        """Kind and key -> what makes it: all that is known by now, done or not."""
+        runs = [task for run in self.planned() for task in run.tasks]
+        return self._prepared() | {(t.kind, self.store.key(t.kind, t.spec)): t for t in runs}
+
+    def _prepared(self) -> dict[tuple[str, str], Task]:
+        """The tasks that come before the runs of an experiment are known."""
+        tasks = [task for each in registry.PREPARED for task in each(self.runs)]
+        return {(t.kind, self.store.key(t.kind, t.spec)): t for t in tasks}
 
     def sweep(self) -> dict[str, str]:
         """Make what is missing; returns label -> reason of the runs that failed.
@@ -186,11 +197,7 @@ class Study:
         failed: dict[str, str] = {}
         known: set[tuple[str, str]] = set()
         while True:
-            tasks = {
-                (task.kind, self.store.key(task.kind, task.spec)): task
-                for run in self.planned()
-                for task in run.tasks
-            }
+            tasks = self.tasks()
             new = [task for place, task in tasks.items() if place not in known]
             if not new:
                 return failed
@@ -273,6 +280,7 @@ class Study:
         planned = self.planned()
         weights = {self.runs.source(run.train.inputs["weights"]).folder for run in planned}
         asked = self.profile.transfer
+        weights |= labels.models(self.profile)
         others = [find_dataset_file(name).resolve() for name in (asked.datasets if asked else [])]
         sources = {run.train.inputs["dataset"]["source"].get("folder") for run in planned}
         data = [Path(folder) for folder in sorted(filter(None, sources))]

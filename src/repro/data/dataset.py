@@ -46,6 +46,8 @@ class DatasetParams(Params):
     name: str = Field(pattern="^[a-z0-9][a-z0-9_-]{0,40}$")
     language: str = Field(min_length=2, max_length=40)
     source: Source
+    # What its judgements are called beside labels of other kinds.
+    labels: str = Field(default="judged", pattern="^[a-z0-9][a-z0-9_-]{0,40}$")
     seed: int = Field(ge=0, lt=2**63)  # fixes splits and evaluation sets
     duplicates: DuplicatesParams = DuplicatesParams()
     splits: SplitSizes = SplitSizes()

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from repro.experiments.allocation import AllocationParams
 from repro.experiments.grid import GridParams
+from repro.experiments.labels import LabelsParams
 from repro.experiments.lr_invariance import LrStudyParams
 from repro.experiments.transfer import TransferParams
 from repro.experiments.weight_decay import DecayParams
@@ -49,6 +50,7 @@ class Profile(Params):
     grid: GridParams
     # Experiments beside the grid; one without its section is not run.
     lr_study: LrStudyParams | None = None  # notebook 02
+    labels: LabelsParams | None = None  # notebook 05
     allocation: AllocationParams | None = None  # notebook 06: its control, runs after the grid's
     weight_decay: DecayParams | None = None  # notebook 07
     transfer: TransferParams | None = None  # notebook 08
@@ -63,7 +65,7 @@ class Profile(Params):
                     f"  remedy: {nearest(name, list(self.models))}"
                 )
         rates = {name: model.lr for name, model in self.models.items()}
-        for section in (self.lr_study, self.weight_decay, self.transfer):
+        for section in (self.lr_study, self.labels, self.weight_decay, self.transfer):
             if section is not None:
                 section.check(rates, self.train)
         for name, model in self.models.items():

@@ -14,9 +14,12 @@ from repro.experiments import (
     allocation,
     classical,
     grid,
+    label_answers,
+    labels,
     law_choice,
     lr_invariance,
     metric_link,
+    planted,
     transfer,
     transfer_answers,
     transfer_budget,
@@ -24,15 +27,20 @@ from repro.experiments import (
     weight_decay_answers,
 )
 from repro.experiments.runs import Runs, Trained
+from repro.work.queue import Task
 
 # Experiment -> the runs that are known by now; none where the profile does not ask for it.
 RUNS: dict[str, Callable[[Runs], list[Trained]]] = {
     "grid": grid.runs,
     "lr_study": lr_invariance.runs,
+    "labels": labels.runs,
     "allocation": allocation.runs,
     "weight_decay": weight_decay.runs,
     "transfer": lambda plan: transfer.runs(transfer.plans(plan)),
 }
+
+# What is made before the runs of an experiment are known.
+PREPARED: list[Callable[[Runs], list[Task]]] = [labels.tasks]
 
 
 def answers(plan: Runs) -> dict[str, Any]:
@@ -41,6 +49,7 @@ def answers(plan: Runs) -> dict[str, Any]:
     found = {
         "law_choice": law_choice.answers(table, pairs),
         "metric_link": metric_link.answers(table),
+        "planted": planted.answers(table, pairs),
         "classical": classical.answers(table),
         "allocation": allocation.answers(table, allocation.control_table(plan), pairs),
     }
@@ -48,6 +57,9 @@ def answers(plan: Runs) -> dict[str, Any]:
         compared = lr_invariance.alike(plan)
         own, curves = lr_invariance.table(plan), lr_invariance.curves(plan)
         found["lr_invariance"] = lr_invariance.answers(own, curves, compared)
+    if profile.labels:
+        own, made = labels.table(plan), labels.made(plan)
+        found["labels"] = label_answers.answers(own, labels.pair_losses(plan), made)
     if profile.weight_decay:
         own, targets = weight_decay.table(plan), weight_decay.targets(plan)
         losses = weight_decay.pair_losses(plan)

@@ -25,6 +25,8 @@ from repro.model import pretrained
 from repro.model.encoder import Size, size
 from repro.model.texts import Texts
 from repro.store import Store
+from repro.train.labels.made import LabelSet
+from repro.train.labels.view import labelled
 from repro.train.loop import RunSpec
 from repro.work.queue import Task
 
@@ -50,7 +52,7 @@ class Trained:
 
 
 class Runs:
-    """The runs of one profile on one dataset, over one store."""
+    """The runs of one profile on one dataset, over one store; under its own labels, or under `labels`."""
 
     def __init__(
         self,
@@ -61,6 +63,9 @@ class Runs:
     ) -> None:
         self.profile, self.dataset, self.store = profile, dataset, store
         self.estimator = estimator or Estimator()
+        self.base = dataset  # measured on
+        self.labels: dict[str, Any] = {}  # name and spec, where they are not the dataset's own
+        self._under: dict[str, Runs] = {}
 
     def trained(
         self,
@@ -103,11 +108,14 @@ class Runs:
         inputs = {"weights": weights, "dataset": self.dataset.params.model_dump(mode="json")}
         if self.dataset.view:
             inputs["view"] = self.dataset.view
+        if self.labels:
+            inputs["labels"] = self.labels["spec"]
         label = f"{model} D={pairs:,} seed {spec.seed}"
         label += f" lr {lr:.3g}" if lr is not None else ""
         label += "".join(f" {name} {value}" for name, value in (train or {}).items())
         for name, other in (("subset", subset_seed), ("dropout", dropout_seed)):
             label += f" {name} {other}" if other is not None else ""
+        label += f" on {self.labels['name']} labels" if self.labels else ""
         label += f" from {weights}" if weights != profile.models[model].weights else ""
         work = self.effort(spec, weights)
         seconds = self.estimator.training(spec, work)
@@ -115,7 +123,7 @@ class Runs:
             "train", spec.model_dump(mode="json"), label, work.train_flop, inputs, seconds=seconds
         )
         measure = functools.partial(self._ranking, spec, task, work)
-        ranking = measure(self.dataset, "test") if ranked else None
+        ranking = measure(self.base, "test", "test" if self.labels else "") if ranked else None
         asked = self.targets if targets else {}
         others = {name: measure(*where, name) for name, where in asked.items()}
         return Trained(model, pairs, spec.seed, spec, task, ranking, others)
@@ -164,6 +172,18 @@ class Runs:
         """The runs of the same profile on another dataset, by its name or file."""
         prepared = prepare(self.store, load_dataset_params(dataset))
         return Runs(self.profile, prepared, self.store, self.estimator)
+
+    def under(self, name: str, key: str) -> Runs | None:
+        """The runs of the same profile under other labels, by their name and key; None: not made yet."""
+        folder = None if key in self._under else self.store.find("labels", key)
+        if folder is None:
+            return self._under.get(key)
+        dataset = labelled(self.dataset, LabelSet.load(folder))
+        found = Runs(self.profile, dataset, self.store, self.estimator)
+        spec = json.loads((folder / "spec.json").read_text(encoding="utf-8"))["spec"]
+        found.base, found.labels = self.dataset, {"name": name, "spec": spec}
+        self._under[key] = found
+        return found
 
     @functools.lru_cache(maxsize=256)  # noqa: B019
     def source(self, weights: str) -> pretrained.Pretrained:

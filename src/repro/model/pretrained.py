@@ -84,7 +84,7 @@ def load(weights: str, *, untrained: bool = False) -> Pretrained:
     `untrained`: a folder with a configuration and a tokenizer will do; its network is then built
     with `random_seed` only.
     """
-    folder = _folder(weights)
+    folder = folder_of(weights)
     if not (folder / "config.json").is_file():
         raise UserError(
             f"`{weights}` has no config.json",
@@ -92,15 +92,15 @@ def load(weights: str, *, untrained: bool = False) -> Pretrained:
             remedy="name a folder in Hugging Face layout: config.json, model.safetensors, "
             "tokenizer.json",
         )
-    files = [] if untrained else _weight_files(weights, folder)
+    files = [] if untrained else weight_files(weights, folder)
     config, special = _read(weights, folder)
     return Pretrained(
         name=weights,
         folder=folder,
         config=config,
         tokenizer=special.pop("tokenizer"),
-        digest=_digest([folder / "config.json", *files, folder / HEAD]),
-        tokenizer_digest=_digest(_tokenizer_files(folder)),
+        digest=digest([folder / "config.json", *files, folder / HEAD]),
+        tokenizer_digest=digest(tokenizer_files(folder)),
         **special,
     )
 
@@ -128,7 +128,7 @@ def backbone(
     untrained control.  torch's global generator is left as it was.
     Raises `UserError` where the weights do not fill the network.
     """
-    transformers = _transformers()
+    transformers = library()
     config = copy.deepcopy(pretrained.config)
     if dropout is not None:
         rates = [name for name in DROPOUTS if isinstance(getattr(config, name, None), float | int)]
@@ -193,7 +193,7 @@ def _filled(transformers: Any, pretrained: Pretrained, config: Any, options: dic
     return network
 
 
-def _folder(weights: str) -> Path:
+def folder_of(weights: str) -> Path:
     """Where the files of `weights` lie on this machine, downloaded if they must be."""
     if weights.startswith("micro/"):
         if weights in names():
@@ -236,7 +236,8 @@ def _download(weights: str) -> Path:
     )
 
 
-def _weight_files(weights: str, folder: Path) -> list[Path]:
+def weight_files(weights: str, folder: Path) -> list[Path]:
+    """The safetensors files in `folder`, each with a whole header; raises `UserError`."""
     files = sorted(folder.glob("model*.safetensors"))
     for file in files:
         _check_whole(file)
@@ -275,13 +276,13 @@ def _check_whole(file: Path) -> None:
 
 def _read(weights: str, folder: Path) -> tuple[Any, dict[str, Any]]:
     """The configuration; the tokenizer and the ids of its special tokens."""
-    if not any(path.is_file() for path in _tokenizer_files(folder)):
+    if not any(path.is_file() for path in tokenizer_files(folder)):
         raise UserError(
             f"`{weights}` has no tokenizer",  # transformers would make an empty one
             where=str(folder),
             remedy="put its tokenizer.json (or vocab.txt) beside config.json",
         )
-    transformers = _transformers()
+    transformers = library()
     try:
         config = transformers.AutoConfig.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True
@@ -317,7 +318,7 @@ def _read(weights: str, folder: Path) -> tuple[Any, dict[str, Any]]:
     return config, {"tokenizer": fast, "unk_id": wrapped.unk_token_id, **ids}
 
 
-def _tokenizer_files(folder: Path) -> list[Path]:
+def tokenizer_files(folder: Path) -> list[Path]:
     """What determines the tokenizer: tokenizer.json alone where it is there."""
     whole = folder / "tokenizer.json"
     if whole.is_file():
@@ -326,7 +327,7 @@ def _tokenizer_files(folder: Path) -> list[Path]:
     return [folder / part for part in parts]
 
 
-def _digest(files: list[Path]) -> str:
+def digest(files: list[Path]) -> str:
     """sha256 over the names and digests of those of `files` that exist."""
     there = [path for path in files if path.is_file()]
     stamps = [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in there]
@@ -341,7 +342,7 @@ def _file_digest(path: Path, size: int, modified: int) -> str:
 
 
 @functools.cache
-def _transformers() -> Any:
+def library() -> Any:
     """transformers, without its progress bars and notices (what matters is raised)."""
     import transformers
 

@@ -20,6 +20,10 @@ from repro.model.texts import Texts
 from repro.params import UserError
 from repro.store import Store
 from repro.train import loop
+from repro.train.labels import maker
+from repro.train.labels.kinds import LabelSpec
+from repro.train.labels.made import LabelSet
+from repro.train.labels.view import labelled
 from repro.train.loop import Report, RunSpec
 from repro.work.queue import Task
 
@@ -38,6 +42,10 @@ class Makers:
             self._train(task, folder, report)
         elif task.kind == "measure":
             self._measure(task, folder)
+        elif task.kind == "labels":
+            dataset = self._dataset(json.dumps(task.inputs["dataset"], sort_keys=True))
+            spec = LabelSpec.model_validate(task.spec)
+            maker.make(folder, dataset, spec, self.device, lambda n: report(n, f"{n:,} labels"))
         else:
             raise ValueError(f"there is no maker for `{task.kind}`")
 
@@ -58,7 +66,7 @@ class Makers:
         restore(encoder, found / "best.safetensors")
         split: SplitName = "test"
         if target := task.inputs.get("target"):
-            dataset = self._dataset(json.dumps(target["dataset"], sort_keys=True), "")
+            dataset = self._dataset(json.dumps(target["dataset"], sort_keys=True))
             table = dataset.tokens(
                 self.store, texts.source.tokenizer, texts.source.tokenizer_digest
             )
@@ -69,7 +77,8 @@ class Makers:
         """The encoder at its start, texts and data of a run, checked against its digests."""
         source = pretrained.load(inputs["weights"])
         text = json.dumps(inputs["dataset"], sort_keys=True)
-        dataset = self._dataset(text, inputs.get("view", ""))
+        labels = json.dumps(inputs.get("labels", {}), sort_keys=True)
+        dataset = self._dataset(text, inputs.get("view", ""), labels)
         table = dataset.tokens(self.store, source.tokenizer, source.tokenizer_digest)
         found = {"weights": source.digest, "tokens": table.digest, "splits": dataset.splits.digest}
         for name, digest in found.items():
@@ -82,9 +91,16 @@ class Makers:
         return encoder, Texts(table, source, spec.texts), dataset
 
     @functools.lru_cache(maxsize=4)  # noqa: B019 (one object a worker)
-    def _dataset(self, text: str, view: str) -> Dataset:
+    def _dataset(self, text: str, view: str = "", labels: str = "{}") -> Dataset:
         dataset = prepare(self.store, DatasetParams.model_validate(json.loads(text)))
-        return tuning_view(dataset) if view == "tuning" else dataset
+        if view == "tuning":
+            return tuning_view(dataset)
+        if spec := json.loads(labels):
+            folder = self.store.find("labels", self.store.key("labels", spec))
+            if folder is None:
+                raise FileNotFoundError("the labels of this run are not in the store")
+            return labelled(dataset, LabelSet.load(folder))
+        return dataset
 
 
 def pick_device(name: str) -> torch.device:
