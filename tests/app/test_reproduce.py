@@ -51,7 +51,11 @@ def test_the_report_is_whole(home: Path) -> None:
         assert {"id", "source", "paper", "ours", "ci95", "verdict", "why"} <= set(claim)
         assert claim["why"]
     assert not any(c["verdict"] == "differs" for c in report["claims"] if c.get("kind") == "num")
+    runs = pd.read_csv(build / "runs.csv")
+    assert runs["run"].is_unique
+    assert set(runs["experiments"].str.split().explode()) >= {"grid"}
     table = pd.read_csv(build / "grid.csv")
+    assert set(table["run"]) <= set(runs["run"])
     assert table["mael"].tolist() == [row["mael"] for row in report["grid"]]
 
 

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"published {target.relative_to(ROOT)}")
     results = ROOT / "results" / study.name
     results.mkdir(parents=True, exist_ok=True)
-    for name in ("grid.csv", "report.json"):
+    for name in ("grid.csv", "runs.csv", "report.json"):
         shutil.copy2(study.build / name, results / name)
         print(f"published {(results / name).relative_to(ROOT)}")
     return 0

@@ -17,10 +17,14 @@ GRID_COLUMNS = [
     "negatives", "weight_decay", "zero_shot", "mael", "mael_se", "test_entropy", "steps", "lr_steps",
     "sum_lr", "flop", "tokens", "seconds", "state", "mrr10", "recall100", "ndcg10", "map10", "run",
 ]  # fmt: skip
+RUN_COLUMNS = [
+    "experiments", "dataset", "labels", "weights", *GRID_COLUMNS[:10], "decayed", "subset_seed",
+    "dropout_seed", *GRID_COLUMNS[10:],
+]  # fmt: skip
 
 
 def write_report(study: Study) -> dict[str, Any]:
-    """Write report.json and grid.csv into the build folder of `study`; returns the report."""
+    """Write report.json, grid.csv and runs.csv into the build folder of `study`; returns the report."""
     table = study.grid()[GRID_COLUMNS]
     answers = study.answers()
     report = {
@@ -36,8 +40,31 @@ def write_report(study: Study) -> dict[str, Any]:
     }
     study.build.mkdir(parents=True, exist_ok=True)
     write_bytes(study.build / "grid.csv", csv(table))
+    write_bytes(study.build / "runs.csv", csv(every_run(study)))
     write_json(study.build / "report.json", report)
     return report
+
+
+def every_run(study: Study) -> pd.DataFrame:
+    """One row a finished run of any experiment: those it serves, data, labels, and the grid's columns."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name, runs in study.experiments().items():
+        for run in runs:
+            row = study.runs.row(run)
+            if row is None:
+                continue
+            kind = run.train.inputs.get("labels", {}).get("kind", {})
+            about = {
+                "experiments": name,
+                "dataset": run.train.inputs["dataset"]["name"],
+                "labels": " ".join(str(kind[key]) for key in ("kind", "share") if key in kind),
+            }
+            before = rows.get(row["run"])
+            if before is None:
+                rows[row["run"]] = {**about, **row}
+            elif name not in before["experiments"].split():
+                before["experiments"] += f" {name}"
+    return pd.DataFrame(rows.values()).reindex(columns=RUN_COLUMNS)
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:

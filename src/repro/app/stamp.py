@@ -61,6 +61,7 @@ def outputs(build: Path) -> list[Path]:
     return sorted([
         build / "report.json",
         build / "grid.csv",
+        build / "runs.csv",
         *(build / "notebooks").glob("[0-9]*.ipynb"),
         *(build / "figures").glob("[!.]*"),
     ])  # fmt: skip

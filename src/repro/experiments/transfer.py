@@ -68,7 +68,7 @@ def runs(plans: Sequence[Runs]) -> list[Trained]:
     """Every checkpoint on every size of every target; plans: one a target, the study's own first.
 
     Raises `UserError` where a size is more than a target has to train on, where weights cannot be
-    read, and where the checkpoints are not all of one size.
+    read, and where a checkpoint is not of the model's size.
     """
     asked = plans[0].profile.transfer
     if asked is None:
@@ -90,14 +90,15 @@ def _cells(asked: TransferParams) -> list[tuple[str, int, int]]:
 
 
 def _check(plans: Sequence[Runs], asked: TransferParams) -> None:
-    counts = {weights: plans[0].size(weights).encoder for weights in asked.checkpoints}
-    first = next(iter(counts))
-    for weights, count in counts.items():
-        if count != counts[first]:
+    plan = plans[0]
+    own = plan.size(plan.profile.models[asked.model].weights).encoder
+    for weights in asked.checkpoints:
+        count = plan.size(weights).encoder
+        if count != own:
             raise UserError(
-                f"transfer.checkpoints: {weights} has {count:,} encoder parameters, {first} has "
-                f"{counts[first]:,}",
-                remedy="name checkpoints of one model: else the size moves with the steps",
+                f"transfer.checkpoints: {weights} has {count:,} encoder parameters, {asked.model} has "
+                f"{own:,}",
+                remedy="name checkpoints of that model: else the size moves with the steps",
             )
     for plan in plans:
         available = len(plan.dataset.splits.train)
