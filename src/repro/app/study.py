@@ -140,10 +140,14 @@ class Study:
                     remedy=f"keep sizes at or below {available:,}, or name a larger dataset",
                 )
 
-    def budget(self) -> Budget:
-        """What is still to run and what that costs, by experiment."""
+    def budget(self, *, later: bool = False) -> Budget:
+        """What is still to run and what that costs, by experiment.
+
+        later: with an estimate of the runs that are known only when others are there.
+        """
         self.planned()
-        return budget(self.runs, self.experiments(), local.workers(self.profile.execute))
+        follow = registry.later(self.runs) if later else {}
+        return budget(self.runs, self.experiments(), local.workers(self.profile.execute), follow)
 
     def planned(self) -> list[Trained]:
         """Every training run of the study, each once; refused where a model or the data lack."""
