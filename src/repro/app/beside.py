@@ -1,6 +1,7 @@
 """What the report page shows beside a study's own report; read without importing torch.
 
-That is the published reports of other studies on the same dataset.  report.json does not depend on it.
+That is the published reports of other studies on the same dataset, and the study's own verdicts under
+other root seeds (`repro stability`).  report.json does not depend on either.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, FiniteFloat, ValidationError
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
-from repro.places import ROOT
+from repro.places import ROOT, home
 from repro.store import VERSIONS, digest
 
 
@@ -40,6 +41,24 @@ class Published(BaseModel):
     claims: list[Row]
 
 
+class Variant(BaseModel):
+    """A study under some root seeds."""
+
+    name: str
+    run_seed: int
+    data_seed: int
+    missing: int
+    claims: list[Row]
+
+
+class Stability(BaseModel):
+    """What is read of stability.json; the first variant is the study as it is."""
+
+    digests: dict[str, str]
+    versions: dict[str, int]
+    variants: list[Variant] = Field(min_length=2)
+
+
 def others(name: str, report: Mapping[str, Any]) -> dict[str, Any]:
     """The published reports of other studies than `name` on the dataset of its `report`.
 
@@ -63,10 +82,38 @@ def others(name: str, report: Mapping[str, Any]) -> dict[str, Any]:
     return {"studies": studies, "faults": faults}
 
 
+def stability(name: str, report: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdicts of the study `name` under other root seeds: of its build, else as published.
+
+    Returns {variants, fault}.  fault: why there are none to show, a sentence; "" where there are.
+    """
+    places = [home() / "build" / name, ROOT / "results" / name]
+    found = [folder / "stability.json" for folder in places]
+    path = next((path for path in found if path.is_file()), None)
+    if path is None:
+        return {"variants": [], "fault": "Not run under other root seeds (`make stability`)."}
+    where = f"{path.parents[1].name}/{name}/stability.json"
+    try:
+        read = Stability.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        said = f"{where} is not shown: it is no record of `make stability` ({_first(error)})."
+        return {"variants": [], "fault": said}
+    base = {(row.id, row.kind): row.verdict for row in read.variants[0].claims}
+    own = {(row["id"], row["kind"]): row["verdict"] for row in report["claims"]}
+    if (
+        read.digests != report["digests"]
+        or read.versions != VERSIONS
+        or not base.items() <= own.items()
+    ):
+        said = f"{where} is not shown: it was made of another profile, other data or other code"
+        return {"variants": [], "fault": f"{said} (`make stability` makes it again)."}
+    return {"variants": [each.model_dump() for each in read.variants], "fault": ""}
+
+
 def seen(build: Path) -> str:
     """Digest of all that the report page of a build draws on beside the build itself."""
     report = json.loads((build / "report.json").read_text(encoding="utf-8"))
-    return digest(others(build.name, report))
+    return digest([others(build.name, report), stability(build.name, report)])
 
 
 def _marks(digests: Mapping[str, str], other: Published) -> list[str]:

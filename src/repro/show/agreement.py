@@ -48,6 +48,26 @@ def beside(name: str, own: Rows, others: Mapping[str, Any]) -> str:
     return "\n\n".join([*parts, _table(compare(studies), list(studies), heads)])
 
 
+def stability(found: Mapping[str, Any]) -> str:
+    """Which verdicts depend on the root seeds (`app.beside.stability`), as Markdown."""
+    if found["fault"]:
+        return str(found["fault"])
+    variants = found["variants"]
+    studies = {each["name"]: each["claims"] for each in variants}
+    seeds = ", ".join(
+        f"{each['name']} (run seed {each['run_seed']}, data seed {each['data_seed']})"
+        + (f", {each['missing']} runs missing" if each["missing"] else "")
+        for each in variants
+    )
+    compared = compare(studies)
+    parts = [f"{len(variants)} studies with root seeds of their own: {seeds}.", divided(compared)]
+    depends = [row for row in compared if row["outcome"] in ("opposed", "open")]
+    if depends:
+        names = list(studies)
+        parts += ["These verdicts depend on the seed:", _table(depends, names, names)]
+    return "\n\n".join(parts)
+
+
 def divided(compared: Rows) -> str:
     """On how many verdicts the studies agree, and on which claims they do not, as a sentence.
 
