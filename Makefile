@@ -10,7 +10,7 @@ REPRO = py="$$($(PYTHON) bootstrap.py)" && "$$py" -m repro.app.cli
 RUN   = py="$$($(PYTHON) bootstrap.py)" && "$$py" -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce check tune publish test lint bench clean
+.PHONY: help setup reproduce check tune publish stability test lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,6 +29,9 @@ tune:  ## choose learning rates on the tuning split   [PROFILE=mini DATASET=name
 
 publish:  ## copy a finished build into notebooks/rendered, figures and results   [PROFILE=mini]
 	@$(REPRO) publish '$(PROFILE)$(if $(DATASET),:$(DATASET))'
+
+stability:  ## which verdicts depend on the root seeds: four more studies   [PROFILE=mini]
+	@$(REPRO) stability '$(PROFILE)$(if $(DATASET),:$(DATASET))'
 
 test:  ## the tests, without the slow ones   [ARGS="-m slow"]
 	@$(RUN) pytest -n auto --dist loadfile $(if $(ARGS),$(ARGS),-m "not slow")

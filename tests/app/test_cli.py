@@ -107,6 +107,32 @@ def test_a_right_file_is_checked_and_priced(
     assert "runs     4" in capsys.readouterr().out
 
 
+def test_runs_that_follow_from_others_are_priced_by_stand_ins(
+    profile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Decay 1 is the middle of the scan; the grid's seed is the first of the comparison's."""
+    asked = {"model": "small", "decays": [0.1, 1, 10], "sizes": [32], "compare": [32], "seeds": 2}
+    asked |= {"law_models": ["large"], "law_sizes": [32, 160]}
+    with profile.open("a") as file:
+        file.write("\n".join(lines({"weight_decay": asked}, 0)) + "\nallocation: {}\n")
+    swap("seed: 1\n", "seed: 77\n")(profile)  # no run of this seed is stored
+    assert main(["check", str(profile), "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    found = plan["experiments"]
+    assert list(found) == ["grid", "weight_decay", "allocation (later)", "weight_decay (later)"]
+    counts = {name: (line["runs"], line["shared"]) for name, line in found.items()}
+    assert counts["weight_decay"] == (4, 1)  # without decay it is the grid's cell
+    assert counts["allocation (later)"] == (6, 0)
+    assert counts["weight_decay (later)"] == (8, 4)  # one of the scan, three of the grid
+    assert (plan["runs"], plan["runs_later"]) == (4 + 3, 6 + 4)
+    assert min(line["training"] for line in found.values()) > 0
+    assert plan["flop"] == pytest.approx(sum(line["flop"] for line in found.values()))
+    assert main(["check", str(profile)]) == 0
+    text = capsys.readouterr().out
+    assert "; about 10 more follow from them (later), estimated below" in text
+    assert "weight_decay (later)" in text
+
+
 @pytest.mark.parametrize("text", ["1e-5", "1E-5", "0.00001", "1.0e-5"])
 def test_a_rate_in_exponent_notation_is_a_number(profile: Path, text: str) -> None:
     swap("lr: 0.002", f"lr: {text}")(profile)

@@ -42,6 +42,8 @@ def test_the_report_is_whole(home: Path) -> None:
     build = home / "build" / "study-tiny"
     report = json.loads((build / "report.json").read_text())
     assert {"profile", "dataset", "digests", "provenance", "grid", "laws", "claims"} <= set(report)
+    assert report["versions"]
+    assert {"text", "status"} == set(report["limits"][0])
     assert report["missing"] == 0
     assert len(report["grid"]) == 4
     assert all(set(row) >= COLUMNS for row in report["grid"])
@@ -107,6 +109,12 @@ def test_a_second_call_does_nothing_until_something_changes(
     study_file.write_text(text)
     os.utime(study_file, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert stamp.unchanged(str(study_file))
+    report = (home / "build" / "study-tiny" / "report.json").read_text()
+    monkeypatch.setattr("repro.app.beside.ROOT", tmp_path)
+    for name, same in (("study-tiny", True), ("another-tiny", False)):  # its own, and another's
+        (tmp_path / "results" / name).mkdir(parents=True)
+        (tmp_path / "results" / name / "report.json").write_text(report)
+        assert bool(stamp.unchanged(str(study_file))) == same
 
 
 def test_a_build_knows_whose_it_is_and_what_lies_in_it(

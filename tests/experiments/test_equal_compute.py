@@ -168,7 +168,8 @@ class Plan:
         self.rows = {(row["model"], row["d"], row["seed"]): row for row in rows}
 
     def trained(self, model: str, *, pairs: int, seed: int, ranked: bool = True) -> Any:
-        return SimpleNamespace(model=model, pairs=pairs, seed=seed, ranked=ranked)
+        task = SimpleNamespace(flop=float(synthetic.FIVE[model]))
+        return SimpleNamespace(model=model, pairs=pairs, seed=seed, ranked=ranked, train=task)
 
     def row(self, run: Any) -> dict[str, Any] | None:
         return self.rows.get((run.model, run.pairs, run.seed))
@@ -185,6 +186,18 @@ def test_the_control_runs_after_the_grid_where_it_is_asked_for() -> None:
     assert allocation.runs(Plan(table, holes=1)) == []  # type: ignore[arg-type]
     assert allocation.runs(Plan(table, asked=False)) == []  # type: ignore[arg-type]
     assert allocation.control_table(Plan(table)) is None  # type: ignore[arg-type]
+
+
+def test_its_cost_is_estimated_while_the_grid_has_holes() -> None:
+    table = middle()
+    runs: list[Any] = allocation.stand_ins(Plan(table, holes=1))  # type: ignore[arg-type]
+    dearest = sorted(synthetic.FIVE, key=lambda model: synthetic.FIVE[model])[-2:]
+    d = int(table["d"].max()) - 1  # no cell of the grid
+    assert [(r.model, r.pairs, r.seed) for r in runs] == [
+        (model, d, seed) for model in dearest for seed in (4, 5)
+    ]
+    assert allocation.stand_ins(Plan(table)) == []  # type: ignore[arg-type]
+    assert allocation.stand_ins(Plan(table, holes=1, asked=False)) == []  # type: ignore[arg-type]
 
 
 def test_the_best_purchase_is_the_one_found_by_hand() -> None:

@@ -172,8 +172,10 @@ def test_labels_are_made_first_and_then_run_on(fresh: Study) -> None:
     fresh.profile = fresh.profile.model_copy(update={"labels": asked})
     assert len(fresh.experiments()["labels"]) == 3  # the own labels; the others are not known yet
     assert "9 runs on them" in fresh.describe()
+    assert fresh.budget(later=True).lines["labels (later)"].runs == 9
     missing = fresh.missing()
     assert fresh.sweep() == {}
+    assert "labels (later)" not in fresh.budget(later=True).lines
     assert missing - 3 == len(fresh.experiments()["grid"]) + 2  # three sets; 64 and 128 own pairs
     assert len(fresh.experiments()["labels"]) == 12
     assert fresh.missing() == 0

@@ -164,7 +164,13 @@ def test_runs_after_the_scan_are_known_when_it_is_there(fresh: Study) -> None:
     fresh.profile = fresh.profile.model_copy(update={"weight_decay": asked})
     assert "weight_decay" in fresh.experiments()
     first = fresh.planned()
+    foretold = fresh.budget(later=True).lines
+    assert list(foretold) == ["grid", "weight_decay", "weight_decay (later)"]
+    assert list(fresh.budget().lines) == ["grid", "weight_decay"]  # what a sweep is held against
     assert fresh.sweep() == {}
+    assert list(fresh.budget(later=True).lines) == ["grid", "weight_decay"]
+    compared = weight_decay.parts(fresh.runs)["compared"]
+    assert foretold["weight_decay (later)"].runs == len(compared)
     assert len(fresh.planned()) > len(first)
     assert fresh.missing() == 0
     table = weight_decay.table(fresh.runs)

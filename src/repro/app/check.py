@@ -40,15 +40,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def estimate(study: Study) -> dict[str, Any]:
-    """What the study would run: counts, FLOPs, seconds, bytes; what is stored counts as free."""
-    planned, found = study.planned(), study.budget()
-    totals = [study.runs.size(study.profile.models[run.model].weights).total for run in planned]
+    """What the study would run: counts, FLOPs, seconds, bytes; what is stored counts as free.
+
+    `runs` are those that are known; all else also counts, by stand-ins, those that follow from them.
+    """
+    from repro.experiments.budget import distinct
+    from repro.experiments.registry import later
+
+    planned, found = study.planned(), study.budget(later=True)
+    everything = distinct({"known": planned, **later(study.runs)})
+    totals = [study.runs.size(study.profile.models[run.model].weights).total for run in everything]
     return {
         "study": study.name,
         "runs": len(planned),
         "runs_stored": sum(
             study.store.has("train", study.store.key("train", run.train.spec)) for run in planned
         ),
+        "runs_later": len(everything) - len(planned),
         "flop": found.total.flop,
         **found.as_dict(),
         "last_sweep": _last_sweep(study),
@@ -62,18 +70,21 @@ def as_text(plan: dict[str, Any]) -> str:
     from repro.work.progress import clock
 
     columns = ("runs", "stored", "shared", "training", "reading", "ranking")
+    n_later = plan["runs_later"]
+    later = f"; about {n_later} more follow from them (later), estimated below" if n_later else ""
     lines = [
-        f"  runs     {plan['runs']}, of which {plan['runs_stored']} are stored",
-        f"  budget   {'experiment':12}" + "".join(f"{name:>10}" for name in columns),
+        f"  runs     {plan['runs']}, of which {plan['runs_stored']} are stored{later}",
+        f"  budget   {'experiment':20}" + "".join(f"{name:>10}" for name in columns),
     ]
     for name, line in plan["experiments"].items():
         counts = "".join(f"{line[column]:10,}" for column in columns[:3])
         times = "".join(f"{clock(line[column]):>10}" for column in columns[3:])
-        lines.append(f"           {name:12}{counts}{times}")
+        lines.append(f"           {name:20}{counts}{times}")
     lines += [
         f"  compute  {plan['flop']:.2e} FLOP to do, {clock(plan['worker_seconds'])} of one worker "
         f"({plan['source']})",
-        f"  time     about {clock(plan['seconds'])} on {plan['workers']} workers, notebooks not counted",
+        f"  time     about {clock(plan['seconds'])} on {plan['workers']} workers, "
+        f"{'later runs counted, ' if n_later else ''}notebooks not counted",
     ]
     if plan["last_sweep"]:
         last = plan["last_sweep"]

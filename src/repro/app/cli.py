@@ -6,7 +6,9 @@ import argparse
 import importlib
 import sys
 
-COMMANDS = ("reproduce", "check", "tune", "fit", "plan", "design", "pretrain", "publish")
+COMMANDS = (
+    "reproduce", "check", "tune", "fit", "plan", "design", "pretrain", "publish", "stability",
+)  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -19,7 +19,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Copy notebooks, figures, grid table and report of a finished study."""
+    """Copy notebooks, figures, grid table and report of a finished study; stability.json if there."""
     from repro.app.study import Study, files
 
     study = Study(*files(args.profile))
@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"published {target.relative_to(ROOT)}")
     results = ROOT / "results" / study.name
     results.mkdir(parents=True, exist_ok=True)
-    for name in ("grid.csv", "runs.csv", "report.json"):
+    asked = ["stability.json"] if (study.build / "stability.json").is_file() else []
+    for name in ("grid.csv", "runs.csv", "report.json", *asked):
         shutil.copy2(study.build / name, results / name)
         print(f"published {(results / name).relative_to(ROOT)}")
     return 0

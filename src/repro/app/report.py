@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from repro.show import claims
-from repro.store import write_bytes, write_json
+from repro.store import VERSIONS, write_bytes, write_json
 
 if TYPE_CHECKING:
     from repro.app.study import Study
@@ -32,11 +32,13 @@ def write_report(study: Study) -> dict[str, Any]:
         "dataset": study.dataset_params.name,
         "meaningless": study.profile.meaningless,
         "digests": study.digests(),
+        "versions": VERSIONS,
         "provenance": study.provenance(),
         "grid": records(table),
         "missing": study.missing(),
         "laws": answers["law_choice"]["laws"],
         "claims": claims.verdicts(answers, embedded=not study.comparable),
+        "limits": [limit.model_dump() for limit in claims.load().limits],
     }
     study.build.mkdir(parents=True, exist_ok=True)
     write_bytes(study.build / "grid.csv", csv(table))

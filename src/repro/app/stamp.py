@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from repro.app import beside
 from repro.places import ROOT, home, reference_data
 from repro.store import write_json
 
@@ -24,6 +25,7 @@ def write(study: Study, name: str) -> None:
         "name": name,
         "files": {str(path): _fingerprint(path) for path in study.inputs()},
         "code": code(),
+        "beside": beside.seen(study.build),
         "results": [str(path.relative_to(home())) for path in results],
         "outputs": {
             str(path.relative_to(study.build)): _fingerprint(path) for path in outputs(study.build)
@@ -42,6 +44,7 @@ def unchanged(name: str) -> Path | None:
         same = (
             record["name"] == name  # and not another study that writes to the same folder
             and record["code"] == code()
+            and record["beside"] == beside.seen(build)
             and all(_fingerprint(Path(path)) == seen for path, seen in record["files"].items())
             and all(_fingerprint(build / path) == seen for path, seen in record["outputs"].items())
             and all((home() / result / "manifest.json").exists() for result in record["results"])

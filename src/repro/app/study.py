@@ -12,7 +12,13 @@ from typing import Any
 import pandas as pd
 
 from repro import params
-from repro.data.dataset import Dataset, find_dataset_file, load_dataset_params, prepare
+from repro.data.dataset import (
+    Dataset,
+    DatasetParams,
+    find_dataset_file,
+    load_dataset_params,
+    prepare,
+)
 from repro.experiments import effort, grid, labels, registry
 from repro.experiments.budget import Budget, budget, distinct
 from repro.experiments.estimate import Estimator
@@ -48,6 +54,21 @@ class Study:
         study = cls(*files(name))
         print(study.describe())
         return study
+
+    def changed(
+        self,
+        suffix: str,
+        *,
+        profile: Profile | None = None,
+        dataset_params: DatasetParams | None = None,
+    ) -> Study:
+        """This study with another profile or other data, under a name and a build folder of its own."""
+        other = Study(self.profile_file, self.dataset_file)
+        other.profile = profile or self.profile
+        other.dataset_params = dataset_params or self.dataset_params
+        other.name = f"{self.name}-{suffix}"
+        other.build = self.build.with_name(other.name)
+        return other
 
     def describe(self) -> str:
         """The study in a few lines: what it runs, on which data, and where the results lie."""
@@ -140,10 +161,14 @@ class Study:
                     remedy=f"keep sizes at or below {available:,}, or name a larger dataset",
                 )
 
-    def budget(self) -> Budget:
-        """What is still to run and what that costs, by experiment."""
+    def budget(self, *, later: bool = False) -> Budget:
+        """What is still to run and what that costs, by experiment.
+
+        later: with an estimate of the runs that are known only when others are there.
+        """
         self.planned()
-        return budget(self.runs, self.experiments(), local.workers(self.profile.execute))
+        follow = registry.later(self.runs) if later else {}
+        return budget(self.runs, self.experiments(), local.workers(self.profile.execute), follow)
 
     def planned(self) -> list[Trained]:
         """Every training run of the study, each once; refused where a model or the data lack."""

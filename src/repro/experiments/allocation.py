@@ -58,9 +58,8 @@ def runs(plan: Runs) -> list[Trained]:
     asked = plan.profile.allocation
     if asked is None:
         return []
-    rows = [plan.row(run) for run in grid.runs(plan)]
-    table = pd.DataFrame([row for row in rows if row is not None])
-    if len(table) < len(rows):
+    table = _whole_grid(plan)
+    if table is None:
         return []
     try:
         pair = matched.choose(table)
@@ -71,6 +70,24 @@ def runs(plan: Runs) -> list[Trained]:
         for cell in (pair.optimum, pair.larger)
         for seed in asked.seeds
     ]
+
+
+def stand_ins(plan: Runs) -> list[Trained]:
+    """Runs that cost about as much as those to come, while the grid has holes: an upper bound.
+
+    They are the two dearest models on the largest size, one pair less: the grid's own cell is no
+    stand-in for a run that is not in it.
+    """
+    asked = plan.profile.allocation
+    if asked is None or _whole_grid(plan) is not None:
+        return []
+    d = max(plan.profile.grid.sizes) - 1
+    cells = {
+        model: [plan.trained(model, pairs=d, seed=seed, ranked=False) for seed in asked.seeds]
+        for model in plan.profile.grid.models
+    }
+    dearest = sorted(cells.values(), key=lambda own: own[0].train.flop)[-2:]
+    return [run for own in dearest for run in own]
 
 
 def control_table(plan: Runs) -> pd.DataFrame | None:
@@ -136,6 +153,13 @@ def flops(table: pd.DataFrame) -> list[dict[str, Any]]:
             row[key] = exponents(reading, column)["cost_n"]
         out.append(row)
     return out
+
+
+def _whole_grid(plan: Runs) -> pd.DataFrame | None:
+    """The grid's table; None while it has holes."""
+    rows = [plan.row(run) for run in grid.runs(plan)]
+    found = [row for row in rows if row is not None]
+    return pd.DataFrame(found) if len(found) == len(rows) else None
 
 
 def _iso(table: pd.DataFrame, flop: Reading, regime: Regime, n: str) -> dict[str, Any]:

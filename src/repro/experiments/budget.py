@@ -10,6 +10,8 @@ from typing import Any
 from repro.experiments.runs import Runs, Trained
 from repro.work.queue import Task
 
+MARK = "(later)"  # marks the line of an experiment whose runs are not known yet
+
 
 @dataclass(frozen=True)
 class Line:
@@ -56,16 +58,26 @@ class Budget:
         }
 
 
-def budget(plan: Runs, experiments: Mapping[str, list[Trained]], workers: int) -> Budget:
-    """The budget of what is missing in the store; experiments: name -> its runs, in order."""
-    lines, missing = {}, {}
+def budget(
+    plan: Runs,
+    experiments: Mapping[str, list[Trained]],
+    workers: int,
+    later: Mapping[str, list[Trained]] | None = None,
+) -> Budget:
+    """The budget of what is missing in the store; experiments: name -> its runs, in order.
+
+    later: stand-ins for runs that are known only when all others are there; their lines are marked.
+    """
+    lines, wall = {}, 0.0
     counted: set[tuple[str, str]] = set()
-    for name, runs in experiments.items():
-        line, own = _line(plan, runs, counted)
-        lines[name] = line
-        missing.update(own)
-    boot = plan.estimator.pace.boot if missing else 0.0
-    wall = boot + makespan((task.seconds for task in missing.values()), workers)
+    marked = {f"{name} {MARK}": runs for name, runs in (later or {}).items()}
+    for stage in (experiments, marked):
+        missing: dict[tuple[str, str], Task] = {}
+        for name, runs in stage.items():
+            lines[name], own = _line(plan, runs, counted)
+            missing.update(own)
+        boot = plan.estimator.pace.boot if missing else 0.0
+        wall += boot + makespan((task.seconds for task in missing.values()), workers)
     return Budget(lines, workers, wall, plan.estimator.source())
 
 

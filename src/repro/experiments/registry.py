@@ -42,6 +42,19 @@ RUNS: dict[str, Callable[[Runs], list[Trained]]] = {
 # What is made before the runs of an experiment are known.
 PREPARED: list[Callable[[Runs], list[Task]]] = [labels.tasks]
 
+# Experiment -> stand-ins for its runs that are not known yet: for the budget alone, never executed.
+LATER: dict[str, Callable[[Runs], list[Trained]]] = {
+    "labels": labels.stand_ins,
+    "allocation": allocation.stand_ins,
+    "weight_decay": weight_decay.stand_ins,
+}
+
+
+def later(plan: Runs) -> dict[str, list[Trained]]:
+    """The stand-ins of each experiment that has runs still to be known."""
+    found = {name: runs(plan) for name, runs in LATER.items()}
+    return {name: runs for name, runs in found.items() if runs}
+
 
 def answers(plan: Runs) -> dict[str, Any]:
     """Experiment -> its answers, of those that the profile asks for; plain data."""

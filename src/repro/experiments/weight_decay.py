@@ -98,6 +98,15 @@ def parts(plan: Runs) -> dict[str, list[Trained]]:
     return {"scan": scan, "compared": _compared(plan, asked, best), "law": _law(plan, asked, best)}
 
 
+def stand_ins(plan: Runs) -> list[Trained]:
+    """Runs that cost about as much as those to come, while the scan has holes: its middle decay is best."""
+    asked = plan.profile.weight_decay
+    if asked is None or "compared" in parts(plan):
+        return []
+    best = dict.fromkeys(asked.sizes, asked.decays[len(asked.decays) // 2])
+    return [*_compared(plan, asked, best), *_law(plan, asked, best)]
+
+
 def _compared(plan: Runs, asked: DecayParams, best: dict[int, float]) -> list[Trained]:
     return [
         plan.trained(asked.model, pairs=d, train={"weight_decay": decay}, seed=seed, targets=True)

@@ -1,0 +1,138 @@
+"""What the report page shows beside a study's own report; read without importing torch.
+
+That is the published reports of other studies on the same dataset, and the study's own verdicts under
+other root seeds (`repro stability`).  report.json does not depend on either.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError
+
+from repro.places import ROOT, home
+from repro.store import VERSIONS, digest
+
+
+class Row(BaseModel):
+    """What is read of a row of `show.claims.verdicts`."""
+
+    id: str
+    kind: str
+    claim: str
+    paper: str
+    ours: FiniteFloat | dict[str, FiniteFloat] | None
+    ci95: list[FiniteFloat] | dict[str, list[FiniteFloat]] | None
+    unit: str = ""
+    verdict: Literal[
+        "holds", "fails", "inconclusive", "match", "close", "differs", "not comparable", "not run"
+    ]
+
+
+class Published(BaseModel):
+    """What is read of a published report.json."""
+
+    dataset: str
+    digests: dict[str, str]
+    versions: dict[str, int] = {}  # of results; reports did not always carry them
+    claims: list[Row]
+
+
+class Variant(BaseModel):
+    """A study under some root seeds."""
+
+    name: str
+    run_seed: int
+    data_seed: int
+    missing: int
+    claims: list[Row]
+
+
+class Stability(BaseModel):
+    """What is read of stability.json; the first variant is the study as it is."""
+
+    digests: dict[str, str]
+    versions: dict[str, int]
+    variants: list[Variant] = Field(min_length=2)
+
+
+def others(name: str, report: Mapping[str, Any]) -> dict[str, Any]:
+    """The published reports of other studies than `name` on the dataset of its `report`.
+
+    Returns {studies: [{name, claims, marks}], faults}.  marks: why its numbers are not of the same data
+    and result versions, in words; none where they are.  faults: a sentence a file that is no report.
+    """
+    studies, faults = [], []
+    for path in sorted((ROOT / "results").glob("*/report.json")):
+        if path.parent.name == name:
+            continue
+        try:
+            found = Published.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            where = path.relative_to(ROOT).as_posix()
+            faults.append(f"{where} is left out: it is no report of a study ({_first(error)}).")
+            continue
+        if found.dataset == report["dataset"]:
+            rows = [row.model_dump() for row in found.claims]
+            marks = _marks(report["digests"], found)
+            studies.append({"name": path.parent.name, "claims": rows, "marks": marks})
+    return {"studies": studies, "faults": faults}
+
+
+def stability(name: str, report: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdicts of the study `name` under other root seeds: of its build, else as published.
+
+    Returns {variants, fault}.  fault: why there are none to show, a sentence; "" where there are.
+    """
+    places = [home() / "build" / name, ROOT / "results" / name]
+    found = [folder / "stability.json" for folder in places]
+    path = next((path for path in found if path.is_file()), None)
+    if path is None:
+        return {"variants": [], "fault": "Not run under other root seeds (`make stability`)."}
+    where = f"{path.parents[1].name}/{name}/stability.json"
+    try:
+        read = Stability.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        said = f"{where} is not shown: it is no record of `make stability` ({_first(error)})."
+        return {"variants": [], "fault": said}
+    base = {(row.id, row.kind): row.verdict for row in read.variants[0].claims}
+    own = {(row["id"], row["kind"]): row["verdict"] for row in report["claims"]}
+    if (
+        read.digests != report["digests"]
+        or read.versions != VERSIONS
+        or not base.items() <= own.items()
+    ):
+        said = f"{where} is not shown: it was made of another profile, other data or other code"
+        return {"variants": [], "fault": f"{said} (`make stability` makes it again)."}
+    return {"variants": [each.model_dump() for each in read.variants], "fault": ""}
+
+
+def seen(build: Path) -> str:
+    """Digest of all that the report page of a build draws on beside the build itself."""
+    report = json.loads((build / "report.json").read_text(encoding="utf-8"))
+    return digest([others(build.name, report), stability(build.name, report)])
+
+
+def _marks(digests: Mapping[str, str], other: Published) -> list[str]:
+    """How data and result versions of a published report differ from ours, in words."""
+    marks = []
+    names = (digests.keys() | other.digests.keys()) - {"profile"}
+    if data := sorted(name for name in names if digests.get(name) != other.digests.get(name)):
+        marks.append(f"other data ({', '.join(data)})")
+    if not other.versions:
+        marks.append("published before reports named their result versions")
+    elif kinds := sorted({kind for kind, _ in other.versions.items() ^ VERSIONS.items()}):
+        marks.append(f"other result versions ({', '.join(kinds)})")
+    return marks
+
+
+def _first(error: Exception) -> str:
+    """The first thing that is wrong, in a few words."""
+    if isinstance(error, ValidationError):
+        item = error.errors()[0]
+        place = ".".join(str(part) for part in item["loc"])
+        return f"{place}: {item['msg']}" if place else item["msg"]
+    return (isinstance(error, OSError) and error.strerror) or str(error)

@@ -1,0 +1,50 @@
+"""Pins when studies agree on a claim, and how it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from repro.show import agreement
+
+
+def row(claim: str, verdict: str, kind: str = "qual") -> dict[str, Any]:
+    about = {"id": claim, "kind": kind, "claim": "said", "paper": "printed", "verdict": verdict}
+    return about | {"ours": None, "ci95": None}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "outcome"),
+    [
+        (("holds", "holds"), "same"), (("match", "close"), "same"), (("holds", "fails"), "opposed"),
+        (("close", "differs"), "opposed"), (("holds", "inconclusive"), "open"),
+        (("holds", "inconclusive", "fails"), "opposed"), (("inconclusive", "inconclusive"), "same"),
+        (("holds", "not run"), ""), (("not comparable", "not comparable"), ""),
+    ],
+)  # fmt: skip
+def test_outcomes(verdicts: tuple[str, ...], outcome: str) -> None:
+    studies = {f"study {i}": [row("M1", verdict)] for i, verdict in enumerate(verdicts)}
+    assert [each["outcome"] for each in agreement.compare(studies)] == [outcome]
+
+
+def test_kinds_that_share_a_row_meet_their_own() -> None:
+    studies = {
+        "a": [row("M18", "not run", "num, qual")],
+        "b": [row("M18", "not comparable", "num"), row("M18", "holds")],
+    }
+    found = agreement.compare(studies)
+    assert [each["kind"] for each in found] == ["num", "qual"]
+    assert all(set(each["rows"]) == {"a", "b"} for each in found)
+
+
+def test_arithmetic_is_not_counted_and_the_divided_are_named() -> None:
+    studies = {
+        "a": [row("C1", "match", "calc"), row("M1", "holds"), row("M2", "holds"), row("M3", "fails")],
+        "b": [row("C1", "differs", "calc"), row("M1", "fails"), row("M2", "inconclusive")],
+    }  # fmt: skip
+    text = agreement.divided(agreement.compare(studies))
+    assert text.startswith("Of 2 verdicts on runs that more than one study gives, 0 are the same")
+    assert "Opposite: **M1** (holds in a, fails in b)." in text
+    assert "Decided by some, open in others: **M2** (holds in a, inconclusive in b)." in text
+    assert "C1" not in text
