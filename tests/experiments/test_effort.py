@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repro.app.study import Study
+from repro.experiments import costs
 from repro.experiments.effort import (
     PASSES,
     PAST,
@@ -90,7 +91,7 @@ def test_a_finished_run_is_told_as_it_was(cell: Trained, makers: Makers, fresh: 
     assert found.steps == pytest.approx(curve["step"].iloc[-1], rel=0.05)
     assert found.spec == cell.spec
     step = found.flop / found.steps
-    plan = fresh.runs.effort(cell.spec, task.inputs["weights"])
+    plan = costs.effort(fresh.runs, cell.spec, task.inputs["weights"])
     told = effort(cell.spec, found.steps, step, plan.reading_flop)
     assert abs(told.readings - 1 - len(curve)) <= 1
     assert plan.step_flop == pytest.approx(step, rel=0.15)

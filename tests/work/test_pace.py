@@ -9,6 +9,7 @@ import pytest
 
 from repro.app.cli import main
 from repro.app.study import Study
+from repro.experiments import costs
 from repro.work import pace
 from repro.work.local import ExecuteParams
 from repro.work.pace import Pace, Rates, load, model_key, place
@@ -18,7 +19,7 @@ def test_it_measures_each_kind_of_work_of_each_model(
     study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     runs = {run.model: run for run in study.planned()}
-    measured = [(run.train, study.runs.searched()) for run in runs.values()]
+    measured = [(run.train, costs.searched(study.runs)) for run in runs.values()]
     path = tmp_path / "pace.json"
     found = pace.calibrate(study.store, measured, study.profile.execute, path, seconds=1.0)
     assert set(found.models) == {model_key(run.spec) for run in runs.values()}

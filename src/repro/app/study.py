@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from repro import params
+from repro.app import refuse
 from repro.data.dataset import (
     Dataset,
     DatasetParams,
@@ -19,7 +19,7 @@ from repro.data.dataset import (
     load_dataset_params,
     prepare,
 )
-from repro.experiments import effort, grid, labels, registry
+from repro.experiments import costs, effort, grid, labels, registry
 from repro.experiments.budget import Budget, budget, distinct
 from repro.experiments.estimate import Estimator
 from repro.experiments.profile import MEANINGLESS, Profile
@@ -39,7 +39,7 @@ class Study:
 
     def __init__(self, profile_file: Path, dataset_file: Path | None = None) -> None:
         self.profile_file = profile_file
-        _check_writable(home())
+        refuse.unwritable(home())
         self.profile = params.load(profile_file, Profile)
         self.dataset_file = dataset_file or find_dataset_file(self.profile.dataset)
         self.dataset_params = load_dataset_params(str(self.dataset_file))
@@ -132,7 +132,7 @@ class Study:
         first: dict[str, Trained] = {}
         for run in self.planned():
             first.setdefault(run.train.inputs["weights"], run)
-        measured = [(run.train, self.runs.searched()) for run in first.values()]
+        measured = [(run.train, costs.searched(self.runs)) for run in first.values()]
         pace.calibrate(self.store, measured, self.profile.execute, self.pace_file, pace.SECONDS)
         del self.runs  # made again, with the new pace
 
@@ -141,25 +141,12 @@ class Study:
         found: dict[str, list[Trained]] = {}
         for name, runs in registry.RUNS.items():
             try:
-                self._check_sizes(name)
+                refuse.sizes(self, name)
                 found[name] = runs(self.runs)
             except UserError as error:
                 place = error.where or params.read(self.profile_file).place((name,))
                 raise UserError(error.what, where=place, remedy=error.remedy) from None
         return {name: runs for name, runs in found.items() if runs}
-
-    def _check_sizes(self, name: str) -> None:
-        """Refuse data sizes of a section that are more than there is to train on."""
-        section, own = getattr(self.profile, name), self.dataset_params.name
-        available = len(self.dataset.splits.train)
-        for key in ("sizes", "law_sizes"):
-            largest = max(getattr(section, key, None) or [0])
-            if largest > available:
-                raise UserError(
-                    f"{name}.{key} asks for {largest:,} pairs, but {own} has {available:,} to train on",
-                    where=params.read(self.profile_file).place((name, key)),
-                    remedy=f"keep sizes at or below {available:,}, or name a larger dataset",
-                )
 
     def budget(self, *, later: bool = False) -> Budget:
         """What is still to run and what that costs, by experiment.
@@ -172,29 +159,8 @@ class Study:
 
     def planned(self) -> list[Trained]:
         """Every training run of the study, each once; refused where a model or the data lack."""
-        runs = self.runs
-        for name, model in self.profile.models.items():
-            try:
-                most = runs.source(model.weights).max_tokens
-            except UserError as error:
-                place = params.read(self.profile_file).place(("models", name, "weights"))
-                raise UserError(error.what, where=place, remedy=error.remedy) from None
-            for key in ("query_tokens", "passage_tokens"):
-                asked = getattr(self.profile.texts, key)
-                if most is not None and asked > most:
-                    raise UserError(
-                        f"texts.{key} is {asked:,}, but {name} reads {most:,} tokens at the most",
-                        where=params.read(self.profile_file).place(("texts", key)),
-                        remedy=f"use {most:,} or less",
-                    )
-        pool, negatives = len(self.dataset.splits.pool), self.profile.train.negatives.count
-        if negatives > pool:
-            raise UserError(
-                f"train.negatives.count asks for {negatives:,} negatives, but there are {pool:,} "
-                f"passages in the pool of {self.dataset_params.name}",
-                where=params.read(self.profile_file).place(("train", "negatives", "count")),
-                remedy=f"use {pool:,} or less",
-            )
+        refuse.models(self)
+        refuse.negatives(self)
         return distinct(self.experiments())
 
     def missing(self) -> int:
@@ -336,17 +302,3 @@ def files(name: str) -> tuple[Path, Path | None]:
                 f"there is no profile `{profile}`", remedy=params.nearest(profile, known)
             )
     return named, find_dataset_file(dataset) if dataset else None
-
-
-def _check_writable(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise UserError(
-            f"cannot write there: {error.strerror}",
-            where=str(folder),
-            remedy="name another folder in REPRO_HOME: runs/ and build/ go there",
-        ) from None

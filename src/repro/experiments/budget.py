@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from repro.experiments import costs
 from repro.experiments.runs import Runs, Trained
 from repro.work.queue import Task
 
@@ -121,7 +122,7 @@ def _line(
             missing[where] = task
             flop += task.flop
             if task.kind == "train":
-                share = plan.reading_share(run)
+                share = costs.reading_share(plan, run)
                 training += (1 - share) * task.seconds
                 reading += share * task.seconds
             else:

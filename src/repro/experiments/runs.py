@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from repro.data.dataset import Dataset, load_dataset_params, prepare
 from repro.data.evaluation import SplitName
 from repro.data.targets import out_of_domain
+from repro.experiments import costs
 from repro.experiments.effort import Effort
 from repro.experiments.estimate import Estimator
 from repro.experiments.profile import Profile
-from repro.measure.evaluate import reading_flop
 from repro.measure.ranking import RankingSpec
 from repro.model import pretrained
 from repro.model.encoder import Size, size
@@ -91,7 +91,7 @@ class Runs:
         weights = weights or profile.models[model].weights
         spec = RunSpec(
             weights=self.source(weights).digest,
-            tokens=self._texts(weights).table.digest,
+            tokens=self.texts(weights).table.digest,
             splits=self.dataset.splits.digest,
             validation=self.dataset.evaluation("validation").digest,
             pairs=pairs,
@@ -117,7 +117,7 @@ class Runs:
             label += f" {name} {other}" if other is not None else ""
         label += f" on {self.labels['name']} labels" if self.labels else ""
         label += f" from {weights}" if weights != profile.models[model].weights else ""
-        work = self.effort(spec, weights)
+        work = costs.effort(self, spec, weights)
         seconds = self.estimator.training(spec, work)
         task = Task(
             "train", spec.model_dump(mode="json"), label, work.train_flop, inputs, seconds=seconds
@@ -149,14 +149,14 @@ class Runs:
         ranking = RankingSpec(
             run=key,
             test=dataset.evaluation(split).digest,
-            tokens=self._texts(weights, dataset).table.digest,
+            tokens=self.texts(weights, dataset).table.digest,
             params=self.profile.ranking,
         )
         inputs = {**train.inputs, "run": train.spec}
         if target:
             about = dataset.params.model_dump(mode="json")
             inputs["target"] = {"dataset": about, "set": split}
-        flop = self._flop_of_ranking(weights, dataset, split)
+        flop = costs.flop_of_ranking(self, weights, dataset, split)
         return Task(
             "measure",
             ranking.model_dump(mode="json"),
@@ -278,43 +278,8 @@ class Runs:
     def _folder(self, task: Task) -> Path | None:
         return self.store.find(task.kind, self.store.key(task.kind, task.spec))
 
-    def effort(self, spec: RunSpec, weights: str) -> Effort:
-        """The work of a training run, as far as it can be told before."""
-        train, texts, model = spec.train, self._texts(weights), self.size(weights)
-        queries = texts.query_lengths(np.arange(len(self.dataset.collection.queries)))
-        passages = self._passage_lengths(weights, self.dataset)
-        n_passages = train.batch_pairs + train.negatives.count
-        a_step = train.batch_pairs * model.train_flop(queries) / len(queries)
-        a_step += n_passages * model.train_flop(passages) / len(passages)
-        a_reading = reading_flop(model, texts, self.dataset.evaluation("validation"))
-        return self.estimator.effort(spec, a_step, a_reading)
-
-    def reading_share(self, run: Trained) -> float:
-        """The share of the readings in the seconds of a run."""
-        work = self.effort(run.spec, run.train.inputs["weights"])
-        steps = replace(work, readings=0)
-        return 1 - self.estimator.training(run.spec, steps) / self.estimator.training(
-            run.spec, work
-        )
-
-    def _flop_of_ranking(self, weights: str, dataset: Dataset, split: SplitName) -> float:
-        """FLOPs of encoding the searched passages and the evaluation set."""
-        model, lengths = self.size(weights), self._passage_lengths(weights, dataset)
-        share = self.searched(dataset) / len(lengths)
-        test = reading_flop(model, self._texts(weights, dataset), dataset.evaluation(split))
-        return share * model.encode_flop(lengths) + test
-
-    def searched(self, dataset: Dataset | None = None) -> int:
-        """How many passages a ranking searches; of the dataset trained on, or of another."""
-        wanted = self.profile.ranking.passages
-        there = len((dataset or self.dataset).collection.passages)
-        return there if wanted == "all" else min(wanted, there)
-
-    def _passage_lengths(self, weights: str, dataset: Dataset) -> NDArray[np.int64]:
-        n_passages = len(dataset.collection.passages)
-        return self._texts(weights, dataset).passage_lengths(np.arange(n_passages))
-
-    def _texts(self, weights: str, dataset: Dataset | None = None) -> Texts:
+    def texts(self, weights: str, dataset: Dataset | None = None) -> Texts:
+        """The tokens of the dataset trained on, or of another, as a model reads them."""
         source = self.source(weights)
         table = (dataset or self.dataset).tokens(
             self.store, source.tokenizer, source.tokenizer_digest
