@@ -80,7 +80,9 @@ def answers(plan: Runs) -> dict[str, Any]:
     if profile.weight_decay:
         own, targets = weight_decay.table(plan), weight_decay.targets(plan)
         losses = weight_decay.pair_losses(plan)
-        found["weight_decay"] = weight_decay_answers.answers(own, targets, losses)
+        found["weight_decay"] = weight_decay_answers.answers(
+            own, targets, losses, profile.weight_decay.decayed
+        )
     points = transfer.table(transfer.plans(plan)) if profile.transfer else None
     prices = profile.transfer.prices if profile.transfer else transfer_budget.PRICES
     found["transfer"] = transfer_answers.answers(points, prices)

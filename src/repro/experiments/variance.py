@@ -20,7 +20,7 @@ from scipy.stats import chi2
 
 from repro import seeds as streams
 from repro.experiments import section
-from repro.experiments.answer import Answer, part
+from repro.experiments.answer import Answer, middle, part
 from repro.experiments.replicates import NOT_EXACT
 from repro.params import Params, UserError, rising
 from repro.train.loop import TrainParams
@@ -158,12 +158,12 @@ def _split(sums: Array, exact: pd.DataFrame, rng: np.random.Generator) -> dict[s
                 "df": int(df[i]),
                 "sd": _deviation(mael[i], df[i]),
                 "relative": _deviation(log[i], df[i]),
-                "share": part(shares[i], _ends(sampled[:, i])),
+                "share": part(shares[i], middle(sampled[:, i])),
             }
             for i, name in enumerate(COMPONENTS)
         ],
-        "total": part(variance.sum() ** 0.5, _ends(drawn.sum(axis=1) ** 0.5)),
-        "understated": part(_kept(shares), _ends(_kept(sampled))),
+        "total": part(variance.sum() ** 0.5, middle(drawn.sum(axis=1) ** 0.5)),
+        "understated": part(_kept(shares), middle(_kept(sampled))),
         "validation": {"sd": _root_mean(se), "relative": _root_mean(se / level)},
     }
 
@@ -186,11 +186,6 @@ def _kept(shares: Array) -> Any:
     """The sd of all components over that of those behind the first, along the last axis."""
     again = shares[..., 1:].sum(axis=-1)
     return np.where(again > 0, again, np.nan) ** -0.5
-
-
-def _ends(draws: Array) -> tuple[float, float]:
-    low, high = np.quantile(draws, [0.025, 0.975])
-    return float(low), float(high)
 
 
 def _root_mean(values: Array) -> float | None:
