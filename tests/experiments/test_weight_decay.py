@@ -11,7 +11,6 @@ import pytest
 from repro.app.study import Study
 from repro.experiments import weight_decay, weight_decay_answers
 from repro.experiments.weight_decay import DecayParams
-from repro.experiments.weight_decay_answers import optimum
 from repro.params import UserError
 from repro.show.figures import decay as figures
 
@@ -21,23 +20,25 @@ MORE = ("test_entropy", "mrr10", "recall100", "ndcg10", "map10")
 
 
 def scanned(
-    best: dict[int, float], noise: float = 0.0
-) -> tuple[pd.DataFrame, dict[object, object]]:
+    best: dict[int, float], noise: float = 0.0, convention: str = "matrices", floor: float = 1.9
+) -> tuple[pd.DataFrame, dict[tuple[str, float, int], np.ndarray]]:
     """A scan whose optimum at D is `best[D]`: a parabola in log decay, pairs that share hardness."""
     rng = np.random.default_rng(0)
-    rows, losses = [], {}
+    rows: list[dict[str, object]] = []
+    losses: dict[tuple[str, float, int], np.ndarray] = {}
     for d, at in best.items():
         hard = rng.gamma(2.0, 1.0, 300)
         for decay in DECAYS:
-            loss = 2.0 if decay == 0 else 1.9 + 0.02 * np.log(decay / at) ** 2
+            loss = 2.0 if decay == 0 else floor + 0.02 * np.log(decay / at) ** 2
             own = hard / hard.mean() * loss + noise * rng.normal(size=300)
             rows.append(
                 {
                     "part": "scan", "model": "2x64", "d": d, "seed": 1, "lr": 4e-4, "mael": own.mean(),
                     "weight_decay": decay, "state": "turned", "n_encoder": 100_000,
+                    "decayed": convention,
                 }
             )  # fmt: skip
-            losses[decay, d] = own
+            losses[convention, decay, d] = own
     return pd.DataFrame(rows), losses
 
 
@@ -55,14 +56,6 @@ def compared(gain: float, seeds: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
             )
             targets += [{**row, "target": name} for name in ("a", "b", "c")]
     return pd.DataFrame(own), pd.DataFrame(targets)
-
-
-def test_an_optimum_between_the_decays_is_found() -> None:
-    x = np.array(DECAYS[1:])
-    assert optimum(x, np.log(x / 8.0) ** 2) == pytest.approx(8.0)
-    assert optimum(x, x) == 1.0
-    assert optimum(x, -x) == 100.0
-    assert optimum(x, np.ones(5)) == 1.0
 
 
 def test_the_papers_rule_holds_where_it_is_built_in() -> None:
@@ -147,6 +140,9 @@ def test_figures_of_the_scan(sizes: tuple[int, ...], tmp_path: Path) -> None:
         ({"compare": [320, 320]}, "do not rise"),
         ({"law_models": ["small"]}, "go together"),
         ({"law_sizes": [320]}, "go together"),
+        ({"decayed": []}, "at least 1"),
+        ({"decayed": ["all", "all"]}, "stands twice"),
+        ({"decayed": ["vectors"]}, "'matrices' or 'all'"),
         ({"law_models": ["small", "small"], "law_sizes": [320]}, "stands twice"),
     ],
 )
@@ -181,6 +177,14 @@ def test_runs_after_the_scan_are_known_when_it_is_there(fresh: Study) -> None:
     found = weight_decay_answers.answers(table, weight_decay.targets(fresh.runs), losses)
     assert found["M18"]["blocked"]  # the tiny dataset declares no targets
     assert fresh.answers()["weight_decay"]["scan"][0]["d"] == 32
+
+
+def test_a_convention_of_the_training_that_is_not_scanned_is_refused(fresh: Study) -> None:
+    asked = DecayParams(model="small", decays=[0.1, 1, 10], sizes=[32], compare=[32])
+    train = fresh.profile.train.model_copy(update={"decayed": "all"})
+    asked.check({"small": 1e-3}, fresh.profile.train)
+    with pytest.raises(ValueError, match=r"train.decayed is all"):
+        asked.check({"small": 1e-3}, train)
 
 
 def test_sizes_beyond_the_data_are_refused_before_anything_is_trained(fresh: Study) -> None:

@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 Answer = dict[str, Any]
 Interval = tuple[float, float] | None
 
@@ -43,6 +46,12 @@ def part(value: float | None, ci95: Interval = None, *, endless: bool = False) -
     endless: the value has no interval because nothing is left to tell its error: it decides nothing.
     """
     return {"value": finite(value), "ci95": interval(ci95), "endless": endless}
+
+
+def middle(draws: NDArray[np.float64]) -> tuple[float, float]:
+    """The interval that holds the middle 95 % of the draws, float64 [n]."""
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return float(low), float(high)
 
 
 def finite(value: float | None) -> float | None:

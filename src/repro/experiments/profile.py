@@ -11,6 +11,7 @@ from repro.experiments.grid import GridParams
 from repro.experiments.labels import LabelsParams
 from repro.experiments.lr_invariance import LrStudyParams
 from repro.experiments.transfer import TransferParams
+from repro.experiments.variance import VarianceParams
 from repro.experiments.weight_decay import DecayParams
 from repro.measure.ranking import RankingParams
 from repro.model.encoder import EncoderParams
@@ -50,6 +51,7 @@ class Profile(Params):
     grid: GridParams
     # Experiments beside the grid; one without its section is not run.
     lr_study: LrStudyParams | None = None  # notebook 02
+    variance: VarianceParams | None = None  # notebook 03
     labels: LabelsParams | None = None  # notebook 05
     allocation: AllocationParams | None = None  # notebook 06: its control, runs after the grid's
     weight_decay: DecayParams | None = None  # notebook 07
@@ -65,7 +67,13 @@ class Profile(Params):
                     f"  remedy: {nearest(name, list(self.models))}"
                 )
         rates = {name: model.lr for name, model in self.models.items()}
-        for section in (self.lr_study, self.labels, self.weight_decay, self.transfer):
+        for section in (
+            self.lr_study,
+            self.variance,
+            self.labels,
+            self.weight_decay,
+            self.transfer,
+        ):
             if section is not None:
                 section.check(rates, self.train)
         for name, model in self.models.items():

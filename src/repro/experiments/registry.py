@@ -23,6 +23,7 @@ from repro.experiments import (
     transfer,
     transfer_answers,
     transfer_budget,
+    variance,
     weight_decay,
     weight_decay_answers,
 )
@@ -33,6 +34,7 @@ from repro.work.queue import Task
 RUNS: dict[str, Callable[[Runs], list[Trained]]] = {
     "grid": grid.runs,
     "lr_study": lr_invariance.runs,
+    "variance": variance.runs,
     "labels": labels.runs,
     "allocation": allocation.runs,
     "weight_decay": weight_decay.runs,
@@ -70,13 +72,17 @@ def answers(plan: Runs) -> dict[str, Any]:
         compared = lr_invariance.alike(plan)
         own, curves = lr_invariance.table(plan), lr_invariance.curves(plan)
         found["lr_invariance"] = lr_invariance.answers(own, curves, compared)
+    if profile.variance:
+        found["variance"] = variance.answers(variance.table(plan))
     if profile.labels:
         own, made = labels.table(plan), labels.made(plan)
         found["labels"] = label_answers.answers(own, labels.pair_losses(plan), made)
     if profile.weight_decay:
         own, targets = weight_decay.table(plan), weight_decay.targets(plan)
         losses = weight_decay.pair_losses(plan)
-        found["weight_decay"] = weight_decay_answers.answers(own, targets, losses)
+        found["weight_decay"] = weight_decay_answers.answers(
+            own, targets, losses, profile.weight_decay.decayed
+        )
     points = transfer.table(transfer.plans(plan)) if profile.transfer else None
     prices = profile.transfer.prices if profile.transfer else transfer_budget.PRICES
     found["transfer"] = transfer_answers.answers(points, prices)

@@ -2,7 +2,8 @@
 
 What a run's seed changes: the order of the batches, the negatives drawn, dropout, and the projection
 where the weights bring none.  It does not change which pairs are drawn: subsets are prefixes of one
-order, fixed by the data seed.  So the noise here holds no share of the subset draw.
+order, fixed by the data seed.  So the noise here holds no share of the subset draw: `variance` says by
+how much that understates it.
 """
 
 from __future__ import annotations

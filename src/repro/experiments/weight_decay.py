@@ -1,7 +1,8 @@
 """Does weight decay lower the floor?  The runs of notebook 07, and their tables.
 
-A scan over decays at several data sizes finds the best one for each; then the best against none, under
-several seeds, in domain and on every target; and the product law on a small grid at the best decays.
+A scan over decays at several data sizes finds the best one for each, under one or both conventions of
+which tensors are decayed; then the best one of the first convention against none, under several seeds,
+in domain and on every target; and the product law on a small grid at the best decays.
 The runs after the scan depend on its outcome, so that they are known only when it is there.
 Answers: `weight_decay_answers`.
 """
@@ -9,7 +10,7 @@ Answers: `weight_decay_answers`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,8 @@ class DecayParams(Params):
 
     model: str
     decays: Annotated[list[Annotated[float, Field(gt=0, le=100_000)]], Field(min_length=3)]
+    # Conventions under which it is scanned (`TrainParams.decayed`); the first is used after the scan.
+    decayed: Annotated[list[Literal["matrices", "all"]], Field(min_length=1)] = ["matrices"]
     sizes: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1)]  # D, pairs
     compare: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1)]  # D, of the sizes
     seeds: Annotated[int, Field(ge=2, le=20)] = 3  # of the comparison
@@ -39,7 +42,7 @@ class DecayParams(Params):
     law_sizes: list[Annotated[int, Field(ge=2)]] = []
 
     _rising = field_validator("decays", "sizes", "compare", "law_sizes")(rising)
-    _distinct = field_validator("law_models")(distinct)
+    _distinct = field_validator("law_models", "decayed")(distinct)
 
     @field_validator("compare")
     @classmethod
@@ -60,6 +63,11 @@ class DecayParams(Params):
         models = {"model": [self.model], "law_models": self.law_models}
         sizes = [*self.sizes, *self.law_sizes]
         section.check("weight_decay", models, sizes, rates, train)
+        if train.decayed not in self.decayed:
+            raise ValueError(
+                f"train.decayed is {train.decayed}, which weight_decay.decayed does not scan\n"
+                f"  remedy: name {train.decayed} there too"
+            )
         largest = max(self.decays)
         if rates[self.model] * largest >= 1:
             raise ValueError(
@@ -86,12 +94,19 @@ def parts(plan: Runs) -> dict[str, list[Trained]]:
     asked = plan.profile.weight_decay
     if asked is None:
         return {}
+    first, *others = asked.decayed
     scan = [
-        plan.trained(asked.model, pairs=d, train={"weight_decay": decay}, ranked=False)
+        plan.trained(asked.model, pairs=d, train=_train(plan, value, first), ranked=False)
         for d in asked.sizes
-        for decay in (0.0, *asked.decays)
+        for value in (0.0, *asked.decays)
     ]
-    rows = [plan.row(run) for run in scan]
+    rows = [plan.row(run) for run in scan]  # what follows rests on the first convention alone
+    scan += [
+        plan.trained(asked.model, pairs=d, train=_train(plan, value, other), ranked=False)
+        for other in others
+        for d in asked.sizes
+        for value in asked.decays
+    ]
     if any(row is None for row in rows):
         return {"scan": scan}
     best = optima(pd.DataFrame(rows))
@@ -109,9 +124,9 @@ def stand_ins(plan: Runs) -> list[Trained]:
 
 def _compared(plan: Runs, asked: DecayParams, best: dict[int, float]) -> list[Trained]:
     return [
-        plan.trained(asked.model, pairs=d, train={"weight_decay": decay}, seed=seed, targets=True)
+        plan.trained(asked.model, pairs=d, train=train, seed=seed, targets=True)
         for d in asked.compare
-        for decay in (0.0, best[d])
+        for train in (_train(plan, decay, asked.decayed[0]) for decay in (0.0, best[d]))
         for seed in range(asked.seeds)
     ]
 
@@ -125,10 +140,15 @@ def _law(plan: Runs, asked: DecayParams, best: dict[int, float]) -> list[Trained
         rate = plan.profile.models[model].lr
         for d in asked.law_sizes:
             for decay in (0.0, float(f"{product / (rate * d):.3g}")):
-                found.append(
-                    plan.trained(model, pairs=d, train={"weight_decay": decay}, ranked=False)
-                )
+                train = _train(plan, decay, asked.decayed[0])
+                found.append(plan.trained(model, pairs=d, train=train, ranked=False))
     return found
+
+
+def _train(plan: Runs, decay: float, convention: str) -> dict[str, Any]:
+    """The fields of `TrainParams` of a run; one without decay knows no convention: it is the grid's."""
+    own = decay == 0 or convention == plan.profile.train.decayed
+    return {"weight_decay": decay} if own else {"weight_decay": decay, "decayed": convention}
 
 
 def table(plan: Runs) -> pd.DataFrame:
@@ -152,10 +172,10 @@ def targets(plan: Runs) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def pair_losses(plan: Runs) -> dict[tuple[float, int], Array]:
-    """(decay, D) -> loss of each validation pair at the minimum of that run of the scan, nats."""
+def pair_losses(plan: Runs) -> dict[tuple[str, float, int], Array]:
+    """(convention, decay, D) -> loss of each validation pair at the minimum of that run of the scan."""
     return {
-        (run.spec.train.weight_decay, run.pairs): losses
+        (run.spec.train.decayed, run.spec.train.weight_decay, run.pairs): losses
         for run in parts(plan).get("scan", [])
         if (losses := plan.pair_losses(run)) is not None
     }

@@ -2,120 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from repro import seeds as streams
-from repro.experiments import law_fits
+from repro.experiments import decay_scan, law_fits
 from repro.experiments.answer import Answer, answer, part
-from repro.experiments.replicates import NOT_EXACT
 from repro.laws.fit import fit
 from repro.laws.intervals import intervals
 from repro.params import UserError
 
-Array = NDArray[np.float64]
-DRAWS = 1000  # of validation pairs, for the interval of an optimum
 METRICS = ("test_entropy", "mrr10", "recall100", "ndcg10", "map10")
 
 
 def answers(
     table: pd.DataFrame,
     targets: pd.DataFrame,
-    losses: dict[tuple[float, int], Array],
+    losses: decay_scan.ScanLosses,
+    conventions: Sequence[str] = ("matrices",),
     seed: int = 1,
 ) -> dict[str, Any]:
-    """Claim -> answer, with `scan` (a row a size), `differences` and `exponents` beside; plain data.
+    """Claim -> answer, with what it rests on beside; plain data.
 
+    scan: a row a convention and size.  conventions: see `decay_scan.moved`.  differences, exponents: of
+    the best decay under the first convention, which M17 to M19 are about.
     table, targets, losses: from the functions of `weight_decay` of these names (losses: `pair_losses`).
     """
-    scanned = table[table["part"] == "scan"]
-    rows = [_size(scanned[scanned["d"] == d], losses, seed) for d in sorted(set(scanned["d"]))]
+    optima = decay_scan.optima(table[table["part"] == "scan"], losses, conventions, seed)
     differences = compare(table[table["part"] == "compared"], targets)
     exponents = _exponents(table[table["part"] == "law"])
     return {
-        "M16": _rule(rows),
-        "M17": _largest(rows),
+        "M16": _rule(optima),
+        "M17": _largest(optima[conventions[0]]),
         "M18": _better(differences),
         "M19": _moved(exponents),
-        "scan": [{k: v for k, v in row.items() if k != "draws"} for row in rows],
+        "scan": [
+            {k: v for k, v in row.items() if k not in ("draws", "floors")}
+            for rows in optima.values()
+            for row in rows
+        ],
+        "conventions": decay_scan.moved(optima),
         "differences": differences.to_dict("records"),
         "exponents": exponents,
     }
 
 
-def _size(own: pd.DataFrame, losses: dict[tuple[float, int], Array], seed: int) -> dict[str, Any]:
-    """The optimum at one size: by a parabola in log decay, with draws over the validation pairs."""
-    usable = own[~own["state"].isin(NOT_EXACT)]
-    with_decay = usable[usable["weight_decay"] > 0].sort_values("weight_decay")
-    decays, mael = (with_decay[name].to_numpy(float) for name in ("weight_decay", "mael"))
-    d = int(own["d"].iloc[0])
-    none = usable.loc[usable["weight_decay"] == 0, "mael"]
-    draws = np.empty(0)
-    if all((decay, d) in losses for decay in decays) and len(decays):
-        pairs = np.array([losses[decay, d] for decay in decays])
-        rng = streams.stream(seed, "weight decay", d)
-        counts = rng.multinomial(pairs.shape[1], np.full(pairs.shape[1], 1 / pairs.shape[1]), DRAWS)
-        draws = np.array([optimum(decays, one) for one in counts @ pairs.T / pairs.shape[1]])
-    best = optimum(decays, mael) if len(decays) else None
-    at_end = best is not None and best in (decays[0], decays[-1])
-    known = len(draws) and not at_end  # beyond an end nothing is known, whatever the draws say
-    return {
-        "d": d,
-        "lr": float(own["lr"].iloc[0]),
-        "decays": decays.tolist(),
-        "mael": mael.tolist(),
-        "none": float(none.iloc[0]) if len(none) else None,
-        "optimum": best,
-        "at_end": at_end,
-        "ci95": [float(q) for q in np.quantile(draws, [0.025, 0.975])] if known else None,
-        "draws": draws,
-    }
+def _rule(optima: Mapping[str, Sequence[dict[str, Any]]]) -> Answer:
+    """M16: the slope of log optimum on log D under the first convention; the paper's rule says -1.
 
-
-def optimum(decays: Array, mael: Array) -> float:
-    """The decay at the vertex of the parabola through the lowest point and its neighbours, in logs.
-
-    At an end of the scan it is that end: the optimum may lie beyond.
+    The slope under another convention stands in `parts` and in the words.
     """
-    i = int(np.argmin(mael))
-    if i in (0, len(decays) - 1):
-        return float(decays[i])
-    x, y = np.log(decays[i - 1 : i + 2]), mael[i - 1 : i + 2]
-    second, first, _ = np.polyfit(x - x[1], y, 2)
-    if second <= 0:
-        return float(decays[i])
-    return float(np.exp(np.clip(x[1] - first / (2 * second), x[0], x[2])))
-
-
-def _rule(rows: Sequence[dict[str, Any]]) -> Answer:
-    """M16: the slope of log optimum on log D; the paper's rule says -1."""
-    known = [row for row in rows if row["optimum"] is not None]
-    ends = [row["d"] for row in known if row["at_end"]]
-    if len(known) < 3:
+    first, *others = optima
+    known = [row for row in optima[first] if row["optimum"] is not None]
+    slopes = {name: decay_scan.slope(optima[name]) for name in others}
+    parts = {f"slope_{name}": slope for name, slope in slopes.items()}
+    own = decay_scan.slope(optima[first])
+    if own["value"] is None:
         why = f"{len(known)} data sizes with an optimum: a slope takes three"
-        return answer(None, why, n=len(known), blocked=why)
-    x = np.log([row["d"] for row in known])
-    slope = float(np.polyfit(x, np.log([row["optimum"] for row in known]), 1)[0])
-    interval = None
-    if all(len(row["draws"]) for row in known):
-        drawn = np.polyfit(x, np.log([row["draws"] for row in known]), 1)[0]
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        interval = (float(low), float(high))
-    listed = ", ".join(f"{row['optimum']:.3g}" for row in known)
-    why = f"optima {listed}; interval over draws of the validation pairs, seeds not in it"
+        return answer(None, why, n=len(known), parts=parts, blocked=why)
+    why = f"optima {_listed(known)}; interval over draws of the validation pairs, seeds not in it"
+    ends = [row["d"] for row in known if row["at_end"]]
     if ends:
         why += f"; at an end of the scan on {', '.join(f'{d:,}' for d in ends)} pairs"
-        return answer(slope, why, n=len(known), ci95=interval, blocked=why)
+    for name, slope in slopes.items():
+        if slope["value"] is not None:
+            rows = [row for row in optima[name] if row["optimum"] is not None]
+            at_end = ", some at an end of the scan" if any(row["at_end"] for row in rows) else ""
+            why += f"; {name} decayed: slope {slope['value']:.2f}, optima {_listed(rows)}{at_end}"
+    interval = (own["ci95"][0], own["ci95"][1]) if own["ci95"] else None
     holds = None
     if interval:
         inside = interval[0] <= -1 <= interval[1]
         holds = False if not inside else True if interval[1] < 0 else None
-    return answer(slope, why, n=len(known), ci95=interval, holds=holds)
+    blocked = why if ends else ""
+    return answer(
+        own["value"], why, n=len(known), ci95=interval, parts=parts, blocked=blocked, holds=holds
+    )
+
+
+def _listed(rows: Sequence[dict[str, Any]]) -> str:
+    return ", ".join(f"{row['optimum']:.3g}" for row in rows)
 
 
 def _largest(rows: Sequence[dict[str, Any]]) -> Answer:
