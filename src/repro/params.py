@@ -208,7 +208,8 @@ def _remedy(kind: str, limits: dict[str, Any]) -> str:
     found = [words[name].format(limit) for name, limit in limits.items() if name in words]
     if found:
         return f"use {' and '.join(found)}"
-    return f"allowed: {limits['expected']}" if "expected" in limits else "see params/mini.yaml"
+    known = "see params/mini.yaml, and docs/experiments.md for its sections"
+    return f"allowed: {limits['expected']}" if "expected" in limits else known
 
 
 def _keys(model: type[BaseModel], location: Location) -> list[str]:

@@ -167,7 +167,7 @@ def _judge_quality(asked: Judgement, answer: Mapping[str, Any], why: str) -> tup
         return {True: "holds", False: "fails", None: "inconclusive"}[decided], why
     outcomes = {str(rule): rule.holds(answer) for rule in asked.holds_if}
     if all(outcomes.values()):
-        return "holds", why
+        return "holds", f"{', '.join(outcomes)}; {why}"
     broken = [rule for rule, outcome in outcomes.items() if outcome is False]
     if broken:
         return "fails", f"not {', not '.join(broken)}; {why}"

@@ -86,6 +86,11 @@ def regime(found: Mapping[str, Any]) -> str:
 
 def ranges(found: Mapping[str, Any]) -> str:
     """Over how many sizes the slopes agree inside each model, and inside how many over enough."""
+    if len(found["all_sizes"]) < found["least_sizes"]:
+        return (
+            f"With {len(found['all_sizes'])} data sizes no model has slopes that could agree: that takes "
+            f"{found['least_sizes']}."
+        )
     said = [
         f"{model} {len(sizes)} ({sizes[0]:,} to {sizes[-1]:,})" if sizes else f"{model} none"
         for model, sizes in found["ranges"].items()
