@@ -76,6 +76,13 @@ def test_the_bend_is_said_with_its_numbers(law: str) -> None:
     assert "of 6 sizes or more" in ranges
 
 
+def test_two_sizes_have_no_slopes_that_could_agree() -> None:
+    found = find_regime(
+        local_slopes(synthetic.grid_table(synthetic.product, synthetic.MICRO, (160, 320)))
+    )
+    assert reading.ranges(found.as_dict()).startswith("With 2 data sizes no model has")
+
+
 def test_a_grid_without_laws_has_a_bend_of_its_own_words() -> None:
     table = synthetic.grid_table(synthetic.product, synthetic.MICRO, (160, 320))
     found = bend(table.assign(state="diverged"), {})
