@@ -149,6 +149,14 @@ def test_planted_false_negatives_raise_a_floor() -> None:
     assert planted.answers(pd.DataFrame(rows), {})["S6"]["blocked"]
 
 
+def test_a_floor_at_its_bound_decides_nothing() -> None:
+    start = {"share": 0.0, "floor": 0.0, "rise": 0.0, "ci95": None, "least": 0.0}
+    last = {"share": 0.4, "floor": 0.0, "rise": 0.0, "ci95": [0.0, 0.0], "least": 0.28}
+    assert "not determined" in planted._claim([start, last])["blocked"]
+    fell = planted._claim([start | {"floor": 0.2}, last | {"rise": -0.2, "ci95": [-0.3, -0.1]}])
+    assert fell["holds"] is False
+
+
 def test_a_second_right_answer_costs_what_it_must() -> None:
     losses, chosen = np.array([0.0, 2.0, 1.0]), np.array([True, True, False])
     scores = np.log(np.expm1(np.array([2.0])))  # one negative that gives the loss 2

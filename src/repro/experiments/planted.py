@@ -80,6 +80,12 @@ def _claim(rows: list[dict[str, Any]]) -> Answer:
         why = "the joint law with a floor cannot be fitted to this grid"
         return answer(None, why, n=0, blocked=why)
     last = rows[-1]
+    if rows[0]["floor"] == last["floor"] == 0.0:
+        why = (
+            "the law finds no floor on this grid, planted or not (it stays at its bound of 0, though "
+            f"{last['least']:.2f} nats at the least were added to every loss): floors are not determined here"
+        )
+        return answer(0.0, why, n=DRAWS, blocked=why)
     low, high = last["ci95"]
     why = (
         f"floor {rows[0]['floor']:.2f} nats as it is; a second right answer for "
