@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from repro.data.dataset import Dataset, load_dataset_params, prepare
-from repro.model import pretrained
+from repro.model import files, pretrained
 from repro.model.encoder import Encoder, EncoderParams, build
 from repro.model.pretrained import Pretrained
 from repro.model.texts import TextParams, Texts
@@ -88,7 +88,7 @@ def apidocs() -> Dataset:
 def source(model: str) -> Pretrained:
     """The shipped encoder `2x128`; where none has that shape, one with random weights."""
     name = f"micro/{model}"
-    return pretrained.load(name if name in pretrained.names() else str(_random_folder(model)))
+    return pretrained.load(name if name in files.names() else str(_random_folder(model)))
 
 
 def texts(model: str, query_tokens: int, passage_tokens: int) -> Texts:

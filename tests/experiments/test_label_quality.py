@@ -15,6 +15,7 @@ from repro.experiments import label_answers, labels, planted
 from repro.experiments.labels import LabelsParams
 from repro.params import UserError
 from repro.seeds import stream
+from repro.show import reading_labels
 
 SIZES = [320, 640, 1280, 2560, 5120]
 MADE = [{"name": "ict", "kind": "ict"}, {"name": "generated", "kind": "doc2query"}]
@@ -196,6 +197,8 @@ def test_labels_are_made_first_and_then_run_on(fresh: Study) -> None:
     assert [row["kind"] for row in answered["against"]] == ["ict", "extracted", "wrong-30"]
     assert answered["exchange"][0]["ci95"] is not None or answered["exchange"][0]["bound"]
     assert {row["name"]: row["labels"] for row in answered["made"]}["wrong-30"] == 128
+    assert sum(answered["states"].values()) == 12
+    assert reading_labels.states(answered["states"]).startswith("12 runs: ")
     rows = fresh.report()["claims"]
     verdict = next(row for row in rows if row["id"] == "S8")
     assert verdict["verdict"] in ("holds", "fails", "inconclusive")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from repro.model import pretrained
+from repro.model import files, pretrained
 from repro.params import UserError
 
-SHIPPED = pretrained.names()
+SHIPPED = files.names()
 SMALLEST = SHIPPED[0]
 
 
@@ -92,7 +92,7 @@ def test_shipped_log_and_readme_agree_with_the_configuration(name: str) -> None:
     assert steps - training["log_every"] < int(rows[-1]["step"]) <= steps
     assert source.tokenizer.get_vocab_size() == source.config.vocab_size
     assert source.config.max_position_embeddings == about["recipe"]["shape"]["positions"]
-    readme = (pretrained.MICRO / "README.md").read_text("utf-8")
+    readme = (files.MICRO / "README.md").read_text("utf-8")
     line = next(line for line in readme.splitlines() if line.startswith(f"| {source.folder.name} "))
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     weights = sum(w.numel() for w in pretrained.backbone(source).parameters())

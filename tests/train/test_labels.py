@@ -371,6 +371,19 @@ def test_an_endpoint_that_is_not_there_is_told(dataset: Dataset, tmp_path: Path)
     assert llm.KEY in fault.value.remedy
 
 
+def test_labels_do_not_depend_on_where_the_model_lies_or_how_it_is_asked(dataset: Dataset) -> None:
+    url = served("http://one:1/v1")
+    other = {**url, "endpoint": "http://two:2/v1", "at_once": 9, "seconds": 600}
+    assert spec(dataset, url).determined() == spec(dataset, other).determined()
+    assert spec(dataset, url).determined() != spec(dataset, {**url, "model": "x"}).determined()
+    about = {"kind": "doc2query", "model": "/here"}
+    moved, digest = {**about, "model": "/there"}, "d" * 64
+    here, there = (spec(dataset, kind, generator=digest).determined() for kind in (about, moved))
+    assert here == there
+    assert here != spec(dataset, about, generator="e" * 64).determined()
+    assert here != spec(dataset, {**about, "top_k": 3}, generator=digest).determined()
+
+
 @pytest.mark.parametrize(
     ("said", "query"),
     [

@@ -18,7 +18,7 @@ from repro import params as parameters
 from repro import seeds
 from repro.app import pretrain as command
 from repro.app.study import Study
-from repro.model import pretrained
+from repro.model import files, pretrained
 from repro.model.encoder import EncoderParams, build
 from repro.params import UserError
 from repro.places import ROOT
@@ -192,7 +192,7 @@ def test_too_little_text_is_a_user_error(tmp_path: Path) -> None:
 
 def test_the_shipped_recipe_is_a_valid_file() -> None:
     recipe = parameters.load(ROOT / "params" / "pretrain.yaml", pretrain.PretrainParams)
-    for name in pretrained.names():
+    for name in files.names():
         about = json.loads((pretrained.load(name).folder / "pretraining.json").read_text("utf-8"))
         assert about["recipe"] == recipe.model_dump(mode="json", exclude={"sizes", "text"})
         assert about["size"] in recipe.sizes

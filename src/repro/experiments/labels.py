@@ -6,7 +6,6 @@ the runs on them are known only then.  Answers: `label_answers`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,7 +17,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from repro.experiments import section
 from repro.model import generator
-from repro.model.pretrained import folder_of
+from repro.model.files import folder_of
 from repro.params import Params, UserError, distinct, rising
 from repro.train.labels import maker
 from repro.train.labels.kinds import ONCE, Kind, LabelSpec
@@ -104,14 +103,14 @@ def models(profile: Profile) -> set[Path]:
 
 def tasks(plan: Runs) -> list[Task]:
     """What makes the labels, a task a kind."""
-    about = {"dataset": plan.dataset.params.model_dump(mode="json")}
+    about = plan.dataset.params.model_dump(mode="json")
     return [
         Task(
             "labels",
-            spec.model_dump(mode="json"),
+            spec.determined(),
             f"{name} labels",
             float(spec.count),
-            about,
+            {"dataset": about, "labels": spec.model_dump(mode="json")},
             seconds=spec.count * SECONDS[spec.kind.kind],
         )
         for name, spec in specs(plan).items()
@@ -124,7 +123,7 @@ def plans(plan: Runs) -> dict[str, Runs]:
         return {}
     found = {plan.dataset.params.labels: plan}
     for name, spec in specs(plan).items():
-        other = plan.under(name, plan.store.key("labels", spec.model_dump(mode="json")))
+        other = plan.under(name, plan.store.key("labels", spec.determined()))
         if other is not None:
             found[name] = other
     return found
@@ -140,11 +139,11 @@ def stand_ins(plan: Runs) -> list[Trained]:
     asked = plan.profile.labels
     if asked is None:
         return []
-    least = plan.profile.train.batch_pairs
+    least, known = plan.profile.train.batch_pairs, plans(plan)
     return [
         plan.trained(asked.model, pairs=max(least, d - 1 - k), seed=seed, ranked=False)
         for k, name in enumerate(asked.kinds)
-        if name not in plans(plan)
+        if name not in known
         for d in asked.sizes
         for seed in asked.seeds
     ]
@@ -186,15 +185,13 @@ def pair_losses(plan: Runs) -> dict[tuple[str, int], NDArray[np.float64]]:
 
 
 def made(plan: Runs) -> list[dict[str, Any]]:
-    """What is known of each set of labels: name, kind, labels, passages, unusable, examples, queries."""
+    """What is known of each set of labels: name, kind, labels, passages, unusable, examples; the first of
+    them as they are trained on, `shown`, (query, passage)."""
     found = []
-    for name, spec in specs(plan).items():
-        folder = plan.store.find("labels", plan.store.key("labels", spec.model_dump(mode="json")))
-        if folder is None:
+    for name, own in plans(plan).items():
+        if not own.labels:
             continue
-        about = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
-        own = plans(plan)[name].dataset
-        chosen = own.collection.pairs[own.splits.train[:3]].tolist()
-        shown = [(own.collection.queries[q], own.collection.passages[p]) for q, p in chosen]
-        found.append({"name": name, **about, "shown": shown})
+        texts, pairs = own.dataset.collection, own.dataset.splits.train[:2]
+        shown = [(texts.queries[q], texts.passages[p]) for q, p in texts.pairs[pairs].tolist()]
+        found.append({"name": name, **own.labels["about"], "shown": shown})
     return found

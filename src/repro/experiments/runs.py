@@ -64,7 +64,7 @@ class Runs:
         self.profile, self.dataset, self.store = profile, dataset, store
         self.estimator = estimator or Estimator()
         self.base = dataset  # measured on
-        self.labels: dict[str, Any] = {}  # name and spec, where they are not the dataset's own
+        self.labels: dict[str, Any] = {}  # name, spec, about; where they are not the dataset's own
         self._under: dict[str, Runs] = {}
 
     def trained(
@@ -178,10 +178,11 @@ class Runs:
         folder = None if key in self._under else self.store.find("labels", key)
         if folder is None:
             return self._under.get(key)
-        dataset = labelled(self.dataset, LabelSet.load(folder))
+        made = LabelSet.load(folder)
+        dataset = labelled(self.dataset, made)
         found = Runs(self.profile, dataset, self.store, self.estimator)
         spec = json.loads((folder / "spec.json").read_text(encoding="utf-8"))["spec"]
-        found.base, found.labels = self.dataset, {"name": name, "spec": spec}
+        found.base, found.labels = self.dataset, {"name": name, "spec": spec, "about": made.about}
         self._under[key] = found
         return found
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import torch
 
-from repro.model import pretrained
+from repro.model import files, pretrained
 from repro.params import UserError
 
 
 def digest(model: str) -> str:
     """sha256, hex, of the files that determine what the model writes; raises `UserError`."""
-    folder = pretrained.folder_of(model)
-    needed = [folder / "config.json", *pretrained.weight_files(model, folder)]
+    folder = files.folder_of(model)
+    needed = [folder / "config.json", *files.weight_files(model, folder)]
     extra = [folder / name for name in ("tokenizer_config.json", "chat_template.jinja")]
-    return pretrained.digest([*needed, *pretrained.tokenizer_files(folder), *extra])
+    return files.digest([*needed, *files.tokenizer_files(folder), *extra])
 
 
 class Generator:
@@ -28,8 +28,8 @@ class Generator:
 
     def __init__(self, model: str, *, translates: bool, device: torch.device) -> None:
         self.model, self.translates, self.device = model, translates, device
-        folder = pretrained.folder_of(model)
-        pretrained.weight_files(model, folder)
+        folder = files.folder_of(model)
+        files.weight_files(model, folder)
         self.tokenizer, self.network = _load(model, folder, translates, device)
         self.tokenizer.padding_side = "right" if translates else "left"
         if self.tokenizer.pad_token_id is None:

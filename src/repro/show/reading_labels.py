@@ -40,8 +40,14 @@ def shown(rows: Rows) -> pd.DataFrame:
     return pd.DataFrame(
         {"labels": row["name"], "query": _short(query), "passage": _short(passage)}
         for row in rows
-        for query, passage in row["shown"][:2]
+        for query, passage in row["shown"]
     )
+
+
+def states(found: Mapping[str, int]) -> str:
+    """How the runs ended, own labels included."""
+    listed = ", ".join(f"{n} {state}" for state, n in found.items())
+    return f"{sum(found.values())} runs: {listed}. Censored and diverged ones are in no line below."
 
 
 def laws(rows: Rows) -> pd.DataFrame:

@@ -44,7 +44,7 @@ class Makers:
             self._measure(task, folder)
         elif task.kind == "labels":
             dataset = self._dataset(json.dumps(task.inputs["dataset"], sort_keys=True))
-            spec = LabelSpec.model_validate(task.spec)
+            spec = LabelSpec.model_validate(task.inputs["labels"])
             maker.make(folder, dataset, spec, self.device, lambda n: report(n, f"{n:,} labels"))
         else:
             raise ValueError(f"there is no maker for `{task.kind}`")

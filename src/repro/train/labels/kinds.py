@@ -6,7 +6,7 @@ A label is a query paired with the passage that it was made from.  One file a ki
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -87,7 +87,7 @@ ONCE = ("extracted", "wrong")  # kinds that give one label a passage
 
 
 class LabelSpec(Params):
-    """Everything that determines a set of labels; its digest is the set's key."""
+    """A set of labels; the digest of `determined` is its key."""
 
     collection: str  # digest
     splits: str  # digest
@@ -107,6 +107,17 @@ class LabelSpec(Params):
                 "  remedy: per_passage: 1, or leave the kind out"
             )
         return self
+
+    def determined(self) -> dict[str, Any]:
+        """What determines the labels, plain data: the spec without where the model lies or how it is asked.
+
+        A loaded model is named by its digest, so that it may be moved; of an endpoint only the model's
+        name there counts.
+        """
+        found = self.model_dump(mode="json")
+        reached = ["endpoint", "at_once", "seconds", *(["model"] if self.generator else [])]
+        found["kind"] = {name: v for name, v in found["kind"].items() if name not in reached}
+        return found
 
     @property
     def count(self) -> int:
