@@ -21,6 +21,7 @@ SCRIPTS = [
     ["encode.py"],
     ["evaluate.py"],
     ["workers.py"],
+    ["tokenise.py"],
 ]
 
 

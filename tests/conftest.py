@@ -21,6 +21,18 @@ torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
+def sample_data() -> Path:
+    """The folder of sample collections, beside the reference data."""
+    reference = os.environ.get("REPRO_REFERENCE_DATA")
+    if not reference:
+        pytest.skip("REPRO_REFERENCE_DATA is not set")
+    folder = Path(reference).parent / "sample-data"
+    if not folder.is_dir():
+        pytest.skip("there is no folder sample-data beside REPRO_REFERENCE_DATA")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def study_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The profile file of a study of seconds: two tiny BERTs on 420 pairs."""
     return tiny.write_study(tmp_path_factory.mktemp("study"))

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repro import params
-from repro.params import Params, UserError
+from repro.errors import UserError
+from repro.params import Params
 
 
 class Inner(Params):
@@ -36,6 +37,11 @@ def test_exponents_are_numbers(text: str, tmp_path: Path) -> None:
     assert load(f"train: {{lr: {text}}}", tmp_path).train.lr == 1e-5
 
 
+@pytest.mark.parametrize("text", ['"\\ud83d\\ude00"', '"😀"', '"\\U0001F600"'])
+def test_a_character_may_be_escaped_as_json_does(text: str, tmp_path: Path) -> None:
+    assert load(f"name: {text}", tmp_path).name == "😀"
+
+
 @pytest.mark.parametrize("text", ["﻿name: y", "name: y\r\n", "# only\nname: y", '{"name": "y"}'])
 def test_what_editors_do_is_no_fault(text: str, tmp_path: Path) -> None:
     assert load(text, tmp_path).name == "y"
@@ -47,6 +53,17 @@ BAD = {
     "deep brackets": ("train: " + "[" * 5000, "", "see params/mini.yaml"),
     "deep braces": ("train: " + "{b:" * 3000, "", "see params/mini.yaml"),
     "digits": ("train: {lr: " + "9" * 6000 + "}", "", ""),
+    "hexadecimal digits": ("seed: 0x" + "F" * 5000, ":1", "write a smaller one"),
+    "half a character": ('train: {name: "\\ud800"}', ":1", "write the character itself"),
+    "half a character in a key": ('"\\ud800": 1', ":1", "write the character itself"),
+    "deep lines": (
+        "\n".join(" " * level + "a:" for level in range(100)),
+        ":51",
+        "params/mini.yaml",
+    ),
+    "many values": ("a: [" + "1," * 60_000 + "1]", ":1", "right one"),
+    "many keys": ("".join(f"k{i}: 1\n" for i in range(18_000)), "", "right one"),
+    "controls": ('name: {"\\e[31m\\0": 1}', "", "params/mini.yaml"),
     "an alias": ("a: &a [1, 1]\nb: [*a, *a]\n", ":2", "write the value out"),
     "too large": ("x: 1\n" * 100_000, "", "right one"),
     "a boolean": ("train: {lr: true}", ":1", "see params/mini.yaml"),
@@ -69,6 +86,7 @@ def test_a_fault_is_one_screen(name: str, tmp_path: Path) -> None:
     assert remedy in shown
     assert len(shown) < 2000
     assert len(shown.splitlines()) < 20
+    assert shown.replace("\n", "").isprintable()
 
 
 @settings(max_examples=300, deadline=None)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+import pytest
 import torch
 
 N_PAIRS = 420
+SOURCE = Path(__file__).parents[1] / "src"
 
 
 SYLLABLES = ["ka", "lo", "mi", "ru", "te", "zo", "pa", "ni", "sha", "vel", "dor", "quin"]
@@ -122,6 +125,16 @@ def write_study(folder: Path) -> Path:
     return folder / "study.yaml"
 
 
+def results(root: Path) -> dict[str, str]:
+    """Digest of every file of a store that holds numbers (seconds and provenance are not among them)."""
+    from repro.store import file_digest
+
+    names = ("best.safetensors", "validation.npy", "test.npy", "metrics.json")
+    kinds = ("train", "measure")
+    paths = [path for kind in kinds for name in names for path in (root / kind).glob(f"*/{name}")]
+    return {str(path.relative_to(root)): file_digest(path) for path in paths}
+
+
 def write_tunable(study_file: Path, folder: Path) -> Path:
     """The study of `study_file` on more pairs, with room in the tuning split; the profile file.
 
@@ -137,3 +150,31 @@ def write_tunable(study_file: Path, folder: Path) -> Path:
     profile = json.loads(study_file.read_text()) | {"dataset": str(folder / "tiny.yaml")}
     (folder / "study.yaml").write_text(json.dumps(profile))
     return folder / "study.yaml"
+
+
+def absent(reason: str) -> NoReturn:
+    """Skip a test that needs what pip does not bring; in CI (REPRO_STRICT=1), which brings it, fail."""
+    if os.environ.get("REPRO_STRICT") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+# Of a process that a test starts: `peak()` is the most bytes that it held.  Linux begins ru_maxrss at the
+# size of the process that started it, so that a small one under a large pytest could not be told.
+PEAK = r"""
+import re, resource, sys
+from pathlib import Path
+
+def peak():
+    status = Path("/proc/self/status")
+    if status.exists():
+        return 1024 * int(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+"""
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process that a test starts: this package, one thread, no network."""
+    paths = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH", "")]))
+    return {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}

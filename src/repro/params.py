@@ -1,39 +1,25 @@
-"""Read a parameter file: YAML 1.2 in, a validated model out, and errors that name file, line, key and remedy.
+"""Check a parameter file against a model: errors name file, line, key and remedy.
 
 Each room of the package declares its own parameters as a subclass of `Params`; `load` checks a file
-against such a model.  YAML 1.2 matters: under YAML 1.1 (PyYAML) `lr: 1e-5` is a text.
+against such a model.
 """
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.constructor import DuplicateKeyError
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.tokens import AliasToken, TagToken
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-Location = tuple[str | int, ...]
-MAX_BYTES = 200_000
+from repro.document import Document, Location, read
+from repro.errors import UserError, nearest
 
-
-class UserError(ValueError):
-    """A fault in what the user gave: `where` it was found, `what` it is, and the `remedy`.
-
-    The command line prints it on one screen and exits with code 2.
-    """
-
-    def __init__(self, what: str, *, where: str = "", remedy: str = "") -> None:
-        super().__init__(what)
-        self.what, self.where, self.remedy = what, where, remedy
-
-    def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
-        return f"{place}{self.what}" + (f"\n  remedy: {self.remedy}" if self.remedy else "")
+# What tells a parameter file from those of other kinds, and where it is named.
+KINDS = {
+    "dataset file": ({"source", "language"}, "DATASET=, --dataset, or after the colon"),
+    "profile": ({"models", "grid"}, "PROFILE=, or before the colon"),
+}
+MOST_NAME = 255  # bytes of a file's name
 
 
 class Params(BaseModel):
@@ -50,21 +36,13 @@ class Params(BaseModel):
                 raise ValueError(
                     f"{name}: {str(value).lower()} is no value for it\n  remedy: see params/mini.yaml"
                 )
+            _check_names(str(name), value, is_path=bool(field and "Path" in str(field.annotation)))
         return values
 
 
-class Document:
-    """The plain data of one YAML file, and the line (from 1) on which each key stands."""
-
-    def __init__(self, path: Path, data: dict[str, Any], lines: dict[Location, int]) -> None:
-        self.path, self.data, self.lines = path, data, lines
-
-    def place(self, location: Location = ()) -> str:
-        """`file:line` of the deepest part of `location` that stands in the file."""
-        for end in range(len(location), 0, -1):
-            if location[:end] in self.lines:
-                return f"{self.path}:{self.lines[location[:end]]}"
-        return str(self.path)
+def switch(default: Any, **limits: Any) -> Any:
+    """A field that is left out of specs and digests at its default, so that older keys stay as they are."""
+    return Field(default, exclude_if=lambda value: value == default, **limits)
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -75,54 +53,9 @@ def load(path: Path, model: type[Model]) -> Model:
     return validate(read(path), model)
 
 
-def read(path: Path) -> Document:
-    """The YAML mapping in the file at `path`; raises `UserError` where there is none."""
-    if not path.exists():
-        near = difflib.get_close_matches(path.name, _names(path.parent), n=1)
-        raise UserError(
-            "there is no such file",
-            where=str(path),
-            remedy=f"did you mean {path.parent / near[0]}?" if near else "check the path",
-        )
-    if path.is_dir():
-        raise UserError(
-            "this is a directory, not a parameter file",
-            where=str(path),
-            remedy="name a .yaml file",
-        )
-    try:
-        text = _text(path)
-        node = YAML(typ="rt").load(text)
-        lines: dict[Location, int] = {}
-        data = _plain(node, (), lines, path) if isinstance(node, CommentedMap) else None
-    except DuplicateKeyError as error:
-        raise UserError(
-            f"a key stands twice: {str(error.problem).split(' with value')[0]}",
-            where=f"{path}:{_line(error)}",
-            remedy="keep one of them",
-        ) from None
-    except (YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, UserError):
-            raise
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise UserError(
-            f"this is not YAML 1.2 as it is used here: {problem}",
-            where=f"{path}:{_line(error)}",
-            remedy="see params/mini.yaml for a file that works",
-        ) from None
-    if node is None:
-        raise UserError("the file is empty", where=str(path), remedy="see params/mini.yaml")
-    if data is None:
-        raise UserError(
-            f"expected `key: value` lines, found a {type(node).__name__}",
-            where=f"{path}:1",
-            remedy="see params/mini.yaml for a file that works",
-        )
-    return Document(path, data, lines)
-
-
 def validate(document: Document, model: type[Model]) -> Model:
     """`document` as a `model`; raises `UserError` with every fault, the first ones first."""
+    _check_kind(document, model)
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
@@ -132,6 +65,22 @@ def validate(document: Document, model: type[Model]) -> Model:
     if len(faults) == 1:
         raise faults[0]
     raise UserError(f"{len(faults)} faults\n{what}", where=str(document.path))
+
+
+def _check_kind(document: Document, model: type[BaseModel]) -> None:
+    """Refuse a file of another kind than the one that is wanted, told by keys that only one kind has."""
+    for kind, (keys, use) in KINDS.items():
+        wanted = keys <= model.model_fields.keys()
+        if not wanted and keys <= document.data.keys() and not keys & model.model_fields.keys():
+            other = next(
+                (k for k, (own, _) in KINDS.items() if own <= model.model_fields.keys()), ""
+            )
+            if other:
+                raise UserError(
+                    f"this is a {kind}, and a {other} is wanted here",
+                    where=str(document.path),
+                    remedy=f"name it where a {kind} is meant: {use}",
+                )
 
 
 def distinct(values: list[Any]) -> list[Any]:
@@ -148,36 +97,23 @@ def rising(values: list[Any]) -> list[Any]:
     return values
 
 
-def nearest(name: str, allowed: list[str]) -> str:
-    """`did you mean X?`, or the list of what is allowed."""
-    near = difflib.get_close_matches(name, allowed, n=1, cutoff=0.5)
-    return f"did you mean `{near[0]}`?" if near else f"allowed: {', '.join(sorted(allowed))}"
-
-
-def _text(path: Path) -> str:
-    """The text of a file that is small, UTF-8 and free of aliases, which can blow up, and tags."""
-    if path.stat().st_size > MAX_BYTES:
-        raise UserError(
-            f"the file has {path.stat().st_size:,} bytes, more than {MAX_BYTES:,}",
-            where=str(path),
-            remedy="a parameter file is a page or two; is this the right one?",
-        )
-    text = path.read_text(encoding="utf-8-sig")
-    for token in YAML(typ="rt").scan(text):
-        if isinstance(token, AliasToken | TagToken):
-            kind = "an alias (*)" if isinstance(token, AliasToken) else "a tag (!)"
-            raise UserError(
-                f"{kind} cannot stand here",
-                where=f"{path}:{token.start_mark.line + 1}",
-                remedy="write the value out",
+def _check_names(key: str, value: Any, *, is_path: bool) -> None:
+    """Refuse texts that no file can be called, among them those of a list."""
+    for text in value if isinstance(value, list) else [value]:
+        if not isinstance(text, str | Path):
+            continue
+        if "\0" in str(text):
+            raise ValueError(f"{key}: a text here holds no NUL\n  remedy: write it without")
+        if is_path and any(
+            len(part.encode("utf-8", "replace")) > MOST_NAME for part in str(text).split("/")
+        ):
+            raise ValueError(
+                f"{key}: a file's name is longer than {MOST_NAME} bytes\n  remedy: check the path"
             )
-    return text
 
 
 def _fault(document: Document, model: type[BaseModel], item: dict[str, Any]) -> UserError:
-    location: Location = tuple(
-        part for part in item["loc"] if not str(part).startswith("function-")
-    )
+    location = _written(item["loc"], document.data, item["type"] == "missing")
     key = ".".join(str(part) for part in location)
     where = document.place(location)
     if item["type"] == "extra_forbidden":
@@ -196,6 +132,24 @@ def _fault(document: Document, model: type[BaseModel], item: dict[str, Any]) -> 
         where=where,
         remedy=remedy or _remedy(item["type"], item.get("ctx", {})),
     )
+
+
+def _written(location: Location, data: Any, lacking: bool) -> Location:
+    """`location` as it stands in the file: without the names of validators and of union members.
+
+    lacking: the last part is a key that the file should hold.
+    """
+    found: list[str | int] = []
+    for place, part in enumerate(location):
+        inside = (isinstance(data, dict) and part in data) or (
+            isinstance(data, list) and isinstance(part, int) and part < len(data)
+        )
+        if inside:
+            data = data[part]
+        elif not (lacking and place == len(location) - 1):
+            continue
+        found.append(part)
+    return tuple(found)
 
 
 def _remedy(kind: str, limits: dict[str, Any]) -> str:
@@ -232,37 +186,3 @@ def _models(annotation: Any) -> list[Any]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [found for part in getattr(annotation, "__args__", ()) for found in _models(part)]
-
-
-def _plain(node: Any, location: Location, lines: dict[Location, int], path: Path) -> Any:
-    """`node` as plain dicts, lists and scalars; the line of each key goes into `lines`."""
-    if isinstance(node, CommentedMap):
-        out: dict[str, Any] = {}
-        for key, value in node.items():
-            here = (*location, str(key))
-            lines[here] = node.lc.data[key][0] + 1 if key in node.lc.data else 0
-            out[str(key)] = _plain(value, here, lines, path)
-        return out
-    if isinstance(node, CommentedSeq):
-        for index in range(len(node)):
-            lines[(*location, index)] = node.lc.data[index][0] + 1
-        return [_plain(value, (*location, index), lines, path) for index, value in enumerate(node)]
-    if isinstance(node, bool) or node is None:
-        return node
-    for plain in (int, float, str):
-        if isinstance(node, plain):
-            return plain(node)
-    raise UserError(
-        f"a {type(node).__name__} cannot stand here",
-        where=f"{path}:{lines.get(location, 1)}",
-        remedy="use text, numbers, true, false, lists and mappings only",
-    )
-
-
-def _line(error: Exception) -> int:
-    mark = getattr(error, "problem_mark", None) if isinstance(error, MarkedYAMLError) else None
-    return mark.line + 1 if mark else 1
-
-
-def _names(folder: Path) -> list[str]:
-    return [entry.name for entry in folder.iterdir()] if folder.is_dir() else []

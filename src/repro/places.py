@@ -22,13 +22,15 @@ def reference_data() -> Path | None:
 
 
 def absolute(name: str) -> str:
-    """A study's name, `profile` or `profile:dataset`, with each path in it made absolute."""
-    parts = [
-        str(Path(part).expanduser().absolute()) if _is_path(part) else part
-        for part in name.split(":")
-    ]
-    return ":".join(parts)
+    """A study's name, `profile[+overlay...][:dataset]`, with each path in it made absolute."""
+    return ":".join("+".join(_absolute(each) for each in _parted(part)) for part in name.split(":"))
 
 
-def _is_path(part: str) -> bool:
-    return part.endswith((".yaml", ".yml")) or "/" in part
+def _parted(part: str) -> list[str]:
+    """A profile and its overlays; a file that has a plus in its name is one."""
+    return [part] if Path(part).is_file() else part.split("+")
+
+
+def _absolute(part: str) -> str:
+    is_path = part.endswith((".yaml", ".yml")) or "/" in part
+    return str(Path(part).expanduser().absolute()) if is_path else part

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from repro.app import beside
-from repro.show import agreement
+from repro.show import agreement, claims
 from repro.store import VERSIONS
 
 DIGESTS = {"collection": "a", "splits": "b", "profile": "mine"}
@@ -81,6 +81,32 @@ def test_what_is_of_other_data_or_versions_is_marked_and_not_counted(publish: An
     assert "† data-tiny: other data (splits). Shown, not counted." in text
     assert "| data-tiny † | late-tiny † | old-tiny † |" in text
     assert "verdicts on runs" not in text
+
+
+def test_only_the_claims_that_older_results_bear_on_are_left_out(publish: Any) -> None:
+    own = {**OWN, "claims": [row("M5", "holds"), row("S7", "fails")]}
+    late = {**VERSIONS, "labels": 0}
+    publish("midi-tiny", report(row("M5", "fails"), row("S7", "fails"), versions=late))
+    found = beside.others("mini-tiny", own)
+    (study,) = found["studies"]
+    assert (study["marks"], [each["id"] for each in study["claims"]]) == ([], ["M5"])
+    assert found["faults"] == ["S7, S8, S9 of midi-tiny are of other result versions: left out."]
+    text = agreement.beside("mini-tiny", own["claims"], found)
+    assert "Of 1 verdict" in text
+    assert found["faults"][0] in text
+
+
+def test_a_claim_that_kinds_bear_on_is_one_of_that_notebook() -> None:
+    of_labels = {claim.id for claim in claims.load().claims if claim.notebook == "05"}
+    assert of_labels >= beside.BEARS_ON["labels"]
+    assert of_labels - beside.BEARS_ON["labels"] == {"S6"}  # planted in the grid's own losses
+
+
+def test_nothing_is_counted_beside_a_test_of_the_plumbing(publish: Any) -> None:
+    publish("midi-tiny", report(row("M5", "fails")))
+    found = beside.others("smoke-tiny", {**OWN, "meaningless": True})
+    assert found["studies"][0]["marks"] == ["the study of this page tests the plumbing alone"]
+    assert "verdicts on runs" not in agreement.beside("smoke-tiny", OWN["claims"], found)
 
 
 BROKEN = {

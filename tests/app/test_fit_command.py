@@ -13,8 +13,8 @@ import pytest
 
 from repro.app import fit as command
 from repro.app.cli import main
+from repro.errors import UserError
 from repro.laws.fit import from_json
-from repro.params import UserError
 
 
 def call(*arguments: object) -> int:

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from repro.app import design, plan
+from repro.errors import UserError
 from repro.laws.fit import fit
 from repro.laws.metric import metric_line
 from repro.laws.report import data
 from repro.laws.table import Table
-from repro.params import UserError
 
 N = np.array([4e5, 3e6, 1.3e7, 2.5e7, 8.5e7])
 D = 5e3 * 2.0 ** np.arange(7)

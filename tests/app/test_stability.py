@@ -111,6 +111,7 @@ def test_a_new_record_makes_the_page_stale(home: Path) -> None:
 def test_one_root_seed_is_changed_at_a_time(fresh: Study) -> None:
     found = variants(fresh)
     assert list(found) == ["base", "run1001", "run2001", "data4", "data5"]
+    assert list(variants(fresh, 1)) == ["base", "run1001", "data4"]
     seeds = {name: (s.profile.seed, s.dataset_params.seed) for name, s in found.items()}
     assert seeds["run2001"] == (2001, 3)
     assert seeds["data5"] == (1, 5)

@@ -8,9 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from repro.app.study import Study, files
+from repro.app.named import files
+from repro.app.study import Study
 from repro.data.sources.pydocs import VERSIONS
-from repro.params import UserError
+from repro.errors import UserError
 from repro.work import local
 from repro.work.queue import Task
 
@@ -67,3 +68,24 @@ def test_runs_that_follow_from_others_are_made_after_them(
     monkeypatch.setattr(local, "run", run)
     assert study.sweep() == {}
     assert made == [first, later]
+
+
+def test_data_sizes_that_were_left_open_are_chosen_and_told(
+    study_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPRO_HOME", str(tmp_path))
+    profile = json.loads(study_file.read_text())
+    for sizes, found in (("auto from 30", [30, 60, 120, 240]), ("auto from 30 to 99", [30, 60])):
+        profile["grid"]["sizes"] = sizes
+        (tmp_path / "open.yaml").write_text(json.dumps(profile))
+        study = Study(tmp_path / "open.yaml")
+        assert study.profile.grid.sizes == found
+        assert f"D chosen: {len(found)} doublings of 30, of the 260 pairs" in study.describe()
+        listed = {**profile, "grid": {**profile["grid"], "sizes": found}}
+        (tmp_path / "listed.yaml").write_text(json.dumps(listed))
+        assert Study(tmp_path / "listed.yaml").digests() == study.digests()
+    profile["grid"]["sizes"] = "auto from 300"
+    (tmp_path / "open.yaml").write_text(json.dumps(profile))
+    with pytest.raises(UserError, match="starts from 300 pairs, but there are 260") as caught:
+        Study(tmp_path / "open.yaml").describe()
+    assert caught.value.where == f"{tmp_path / 'open.yaml'}:1"

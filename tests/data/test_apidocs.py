@@ -9,7 +9,7 @@ import pytest
 
 from repro.data.dataset import Dataset
 from repro.data.sources.apidocs import ApidocsParams, split
-from repro.params import UserError
+from repro.errors import UserError
 
 
 def test_counts_and_digest_are_the_stated_constants(apidocs: Dataset) -> None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from repro.data.collection import Collection, assemble
 from repro.data.sources.beir import BeirParams
-from repro.params import UserError
+from repro.errors import UserError
 
 CORPUS = [
     {"_id": "d1", "title": "Title", "text": "first text"},

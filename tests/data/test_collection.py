@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from made import collect
 
-from repro.data.collection import Collection, Records, assemble
+from repro.data.collection import Collection, Records, assemble, seal
 
 
 def test_what_cannot_be_used_is_dropped_and_counted() -> None:
@@ -50,6 +52,21 @@ def test_a_collection_survives_the_disk(tmp_path: Path) -> None:
     for name in ("query_ids", "queries", "passage_ids", "passages", "groups", "dropped", "digest"):
         assert getattr(back, name) == getattr(whole, name)
     np.testing.assert_array_equal(back.pairs, whole.pairs)
+
+
+def test_a_collection_stored_as_parquet_is_still_read(tmp_path: Path) -> None:
+    """As collections were stored before their passages were columns."""
+    whole = collect([("é\n\u2028", "1\ttab"), ("b", "語")], groups=["s", ""])
+    whole.save(tmp_path)
+    columns = {"id": whole.passage_ids, "text": whole.passages, "group": whole.groups}
+    table = {key: pa.array(list(values), pa.large_string()) for key, values in columns.items()}
+    for path in tmp_path.glob("*.npy"):
+        path.unlink()
+    pq.write_table(pa.table(table), tmp_path / "passages.parquet")
+    back = Collection.load(tmp_path)
+    for name in ("passage_ids", "passages", "groups"):
+        assert getattr(back, name) == getattr(whole, name)
+    assert seal(back).digest == whole.digest
 
 
 def test_an_empty_collection_survives_the_disk(tmp_path: Path) -> None:

@@ -80,6 +80,61 @@ def test_nothing_is_dropped_where_duplicates_are_kept_but_all_are_joined() -> No
     assert summary(kept.component) == {"components": 3, "of several passages": 2, "largest": 2}
 
 
+def test_near_passages_are_looked_for_among_the_judged_alone_where_asked() -> None:
+    start = " ".join(f"w{i}" for i in range(25))
+    texts = [LONG, f"{LONG} more", f"{LONG} much", f"{start} a", f"{start} b", "something else"]
+    whole = collect([(f"q{index}", text) for index, text in enumerate(texts)])
+    judged = np.array([True, True, False, True, False, True])  # the passages that keep their pair
+    corpus = whole.keep(np.ones(6, bool), judged, {})
+    assert corpus.counts == {"queries": 4, "passages": 6, "pairs": 4}
+
+    def components_under(near: str) -> list[int]:
+        params = DuplicatesParams.model_validate({"drop": False, "near": near})
+        return remove_duplicates(corpus, params).component.tolist()
+
+    assert components_under("all") == [0, 0, 0, 1, 1, 2]
+    assert components_under("judged") == [0, 0, 1, 2, 2, 3]  # of the same start are joined always
+    assert components_under("none") == [0, 1, 2, 3, 3, 4]
+
+    def left_under(near: str) -> list[str]:
+        return list(remove_duplicates(corpus, DuplicatesParams(near=near)).collection.passages)
+
+    assert left_under("all") == [LONG, f"{start} a", "something else"]
+    assert left_under("judged") == [LONG, f"{LONG} much", f"{start} a", "something else"]
+    assert left_under("none") == [*texts[:4], "something else"]
+
+
+def test_among_judged_passages_alone_nothing_changes(apidocs: Dataset) -> None:
+    """Every passage of apidocs is judged: the scope is the whole, and so is what comes out."""
+    few = apidocs.collection.keep(
+        np.arange(len(apidocs.collection.passages)) < 3000,
+        np.ones(len(apidocs.collection.pairs), bool),
+        {},
+    )
+    found = [
+        remove_duplicates(few, DuplicatesParams(near=near, drop=False))
+        for near in ("all", "judged")
+    ]
+    assert summary(found[0].component)["of several passages"] > 50  # the premise
+    np.testing.assert_array_equal(found[0].component, found[1].component)
+    assert found[0].collection.digest == found[1].collection.digest
+
+
+def test_the_scope_is_in_the_spec_only_where_it_is_not_the_default() -> None:
+    params = DuplicatesParams()
+    old = {
+        "drop": True, "drop_ambiguous": False, "first_words": 25, "shingle_words": 4,
+        "drop_jaccard": 0.6, "join_jaccard": 0.3, "rules": 2,
+    }  # fmt: skip
+    assert params.spec() == old
+    assert DuplicatesParams(near="judged").spec() == {**old, "near": "judged"}
+
+
+def test_ambiguity_asks_which_passages_are_near() -> None:
+    with pytest.raises(ValidationError, match="near: judged"):
+        DuplicatesParams(drop_ambiguous=True, near="none")
+
+
 def test_passages_without_a_pair_stay() -> None:
     whole = collect([("a", "alpha beta"), ("a2", "gamma delta")])
     corpus = whole.keep(np.array([True, True]), np.array([True, False]), {})

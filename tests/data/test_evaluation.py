@@ -19,7 +19,7 @@ from repro.data.evaluation import (
     draw_evaluation,
 )
 from repro.data.splits import SplitSizes, draw_splits
-from repro.params import UserError
+from repro.errors import UserError
 
 NAMES = ("validation", "test", "tuning", "held_out")
 

@@ -10,7 +10,7 @@ from made import collect, random_collection
 
 from repro.data.dataset import Dataset
 from repro.data.negatives import Judgements, NegativesParams, draw_negatives, forbidden
-from repro.params import UserError
+from repro.errors import UserError
 
 POOL = np.arange(100, 400, dtype=np.int32)
 

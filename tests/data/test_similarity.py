@@ -49,6 +49,7 @@ def test_small_blocks_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     many = [" ".join(map(str, random.integers(0, 9, 12))) for _ in range(200)]
     whole = near_texts(many, 2, 0.3)
     monkeypatch.setattr(similarity, "CANDIDATES", 50)
+    monkeypatch.setattr(similarity, "COMPARED", 7)
     parts = near_texts(many, 2, 0.3)
     assert len(whole.pairs) > 50
     np.testing.assert_array_equal(whole.pairs, parts.pairs)

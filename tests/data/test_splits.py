@@ -16,7 +16,7 @@ from repro.data.collection import Collection
 from repro.data.dataset import Dataset
 from repro.data.splits import EVALUATED, Splits, SplitSizes, draw_splits
 from repro.data.text import normal
-from repro.params import UserError
+from repro.errors import UserError
 
 PARTS = ("validation", "test", "tuning", "generator", "held_out", "train")
 SMALL = SplitSizes(validation=2, test=2, tuning=2, generator=1, held_out=0, train=1)

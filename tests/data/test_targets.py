@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,12 @@ import pytest
 
 from repro.data.dataset import find_dataset_file, load_dataset_params, prepare
 from repro.data.targets import n_seen, out_of_domain
+from repro.errors import UserError
 from repro.measure.entropy import chance
 from repro.measure.evaluate import pair_entropies
 from repro.model import pretrained
 from repro.model.encoder import EncoderParams, build
 from repro.model.texts import TextParams, Texts
-from repro.params import UserError
 from repro.places import ROOT
 from repro.store import Store
 
@@ -117,10 +118,12 @@ def test_a_single_passage_in_common_is_seen(write: Write, tmp_path: Path, split:
     evaluation = two.evaluation("test")
     assert n_seen(one, two, evaluation) == 0
     trained = one.collection.pairs[getattr(one.splits, split)[0], 1]
-    two.collection.passages[two.collection.pairs[evaluation.pairs[2], 1]] = (
+    passages = list(two.collection.passages)
+    passages[two.collection.pairs[evaluation.pairs[2], 1]] = (
         one.collection.passages[trained].upper().replace(" ", "  ")
     )
-    assert n_seen(one, two, evaluation) == 1
+    other = replace(two, collection=replace(two.collection, passages=passages))
+    assert n_seen(one, other, evaluation) == 1
 
 
 def test_a_set_that_the_dataset_lacks_is_refused(write: Write, tmp_path: Path) -> None:

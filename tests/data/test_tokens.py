@@ -9,12 +9,12 @@ import pytest
 from made import collect, word_tokenizer
 from tokenizers import Tokenizer
 
-from repro.data import tokens
+from repro.data import tokenising, tokens
 from repro.data.collection import Collection
 from repro.data.dataset import Dataset
 from repro.data.text import words
 from repro.data.tokens import Tokens, TokenTable, tokenise, write_table
-from repro.params import UserError
+from repro.errors import UserError
 from repro.store import Store
 
 CLS, SEP, PAD = 2, 3, 0
@@ -81,7 +81,7 @@ def test_long_texts_are_cut_at_the_stated_length(tmp_path: Path) -> None:
 def test_batches_of_texts_give_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["a b", "", "b", "a a a", "b b"]
     whole = tokenise(word_tokenizer(["a", "b"]), texts)
-    monkeypatch.setattr(tokens, "BATCH", 2)
+    monkeypatch.setattr(tokenising, "BATCH", 2)
     parts = tokenise(word_tokenizer(["a", "b"]), texts)
     assert whole.ids.tolist() == parts.ids.tolist() == [4, 5, 5, 4, 4, 4, 5, 5]
     assert whole.offsets.tolist() == parts.offsets.tolist() == [0, 2, 2, 3, 6, 8]

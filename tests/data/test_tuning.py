@@ -10,7 +10,7 @@ import pytest
 from repro.data.blocks import find_blocks
 from repro.data.dataset import Dataset
 from repro.data.tuning import tuning_view
-from repro.params import UserError
+from repro.errors import UserError
 
 
 def enlarged(dataset: Dataset, n_pairs: int) -> Dataset:

@@ -27,10 +27,11 @@ def answers(law: str, seed: int = 0) -> dict[str, Any]:
 
 
 def verdicts(found: dict[str, Any]) -> dict[str, str]:
-    rows = claims.verdicts(found, embedded=True)
+    rows = claims.verdicts(found)
     return {row["id"]: row["verdict"] for row in rows if row["kind"] == "qual"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("law", "kind"),
@@ -71,6 +72,7 @@ def test_a_size_without_an_exact_run_leaves_the_bend_to_the_others() -> None:
     assert found["change"]["models"] == 5
 
 
+@pytest.mark.slow
 def test_product_data_hold_the_product_laws_claims_over_all_sizes() -> None:
     found = answers("product")
     assert found["regime"]["whole"]
@@ -81,6 +83,7 @@ def test_product_data_hold_the_product_laws_claims_over_all_sizes() -> None:
         assert low < truth < high
 
 
+@pytest.mark.slow
 def test_a_head_start_leaves_the_verdicts_to_the_upper_sizes() -> None:
     found = answers("worth_2000")
     assert found["regime"]["sizes"] == [1280, 2560, 5120, 10240]
@@ -94,6 +97,7 @@ def test_a_head_start_leaves_the_verdicts_to_the_upper_sizes() -> None:
     assert found["laws"]["product"]["n"] == 5 * 4
 
 
+@pytest.mark.slow
 def test_a_start_worth_more_than_the_labels_leaves_no_verdict() -> None:
     table = synthetic.reseeded(lambda n, d: 25 * n**-0.1 * (d + 20_000) ** -0.6)
     found = law_choice.answers(table)

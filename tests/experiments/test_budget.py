@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repro.app.study import Study
+from repro.errors import UserError
 from repro.experiments.budget import budget, distinct, makespan
 from repro.experiments.effort import Effort, Finished, effort, setting
 from repro.experiments.estimate import Estimator
 from repro.experiments.runs import Runs, Trained
-from repro.params import UserError
 from repro.provenance import surroundings
 from repro.work.pace import GUESS, Pace, Rates, model_key
 
@@ -97,6 +97,7 @@ def test_a_record_of_a_tune_stands_in_for_an_empty_store(fresh: Study) -> None:
         fresh.estimator()
 
 
+@pytest.mark.slow
 def test_what_is_stored_is_free(study: Study) -> None:
     assert study.sweep() == {}
     found = study.budget()

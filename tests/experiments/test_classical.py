@@ -30,7 +30,7 @@ def verdict(found: dict[str, Any], claim: str, kind: str = "calc") -> str:
 
 
 def row(found: dict[str, Any], claim: str, kind: str = "calc") -> dict[str, Any]:
-    rows = claims.verdicts(found, embedded=True)
+    rows = claims.verdicts(found)
     return next(r for r in rows if r["id"] == claim and kind in r["kind"].split(", "))
 
 
@@ -79,6 +79,7 @@ def repeated(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_what_needs_no_table_is_answered() -> None:
     found = untouched()
     got = {c: verdict(found, c) for c in ("C1", "C2", "C4", "C5", "S12", "S13")}
@@ -88,12 +89,14 @@ def test_what_needs_no_table_is_answered() -> None:
     assert verdict(found, "C2", "qual") == "not run"
 
 
+@pytest.mark.slow
 def test_answers_are_plain_and_the_same_each_time(alone: None) -> None:
     text = json.dumps(untouched(), allow_nan=False)
     assert json.loads(text) == untouched()
     assert json.dumps(classical.answers(), allow_nan=False) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("claim", "where", "name", "value"),
     [
@@ -178,6 +181,7 @@ def test_large_runs_off_the_law_are_not_predicted(tmp_path: Path) -> None:
     assert found["C3:calc"]["parts"]["factor"]["value"] == pytest.approx(1.2, rel=0.02)
 
 
+@pytest.mark.slow
 def test_where_the_published_pair_is_the_optimum_nothing_better_is_found(tmp_path: Path) -> None:
     found, _ = public_tables.answers(repeated(tmp_path))
     parts = found["C7:calc"]["parts"]
@@ -186,6 +190,7 @@ def test_where_the_published_pair_is_the_optimum_nothing_better_is_found(tmp_pat
     assert verdict(found, "C7") == "differs"  # from our audit, which knows a better pair
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not REAL, reason="REPRO_REFERENCE_DATA is not set: public tables are not shipped"
 )

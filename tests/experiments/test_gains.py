@@ -67,6 +67,11 @@ def test_a_step_is_borne_out_by_other_pairs_or_named() -> None:
     assert said["steps in D"]["found"] == "23 of 25"
     assert "D = 640, 1x64 to 2x64" in said["steps in N"]["where"]
     assert "D = 320, 1x32 to 1x64" in said["steps in N"]["where"]
+    table.loc[(table["model"] == "2x128") & (table["d"] == 640), "state"] = "censored"
+    rows = gains.soundness(table, NOISE, pair_losses=losses)
+    told = next(row for row in rows if "other pairs" in row["check"])["where"]
+    assert "2x128, 320 to 640 (not measured)" in told
+    assert "nan" not in told
 
 
 def test_a_step_that_is_lost_in_the_noise_is_named() -> None:

@@ -1,16 +1,20 @@
-"""Pins: re-seeded cells lie on an anti-diagonal, one a model, under seeds of their own."""
+"""Pins: re-seeded cells lie on an anti-diagonal; `sizes: auto` doubles as far as the data go."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from repro.errors import UserError
 from repro.experiments import grid
-from repro.experiments.grid import GridParams, anti_diagonal
+from repro.experiments.grid import LEAST, GridParams, anti_diagonal
 
 SIZES = st.lists(st.integers(2, 100_000), min_size=1, max_size=9, unique=True)
 
@@ -75,3 +79,47 @@ def test_without_reseeds_nothing_is_run_again() -> None:
     found: list[Any] = grid.runs(Plan(params, {"a": 1, "b": 2}))  # type: ignore[arg-type]
     assert len(found) == 4
     assert params.seeding() == "1 seed"
+
+
+@given(available=st.integers(160, 10**7))
+def test_auto_doubles_as_far_as_the_data_go(available: int) -> None:
+    grid_ = GridParams.model_validate({"models": ["a"], "sizes": "auto"})
+    sizes = grid_.settled(available).sizes
+    assert sizes[0] == LEAST == 160
+    assert all(2 * one == other for one, other in pairwise(sizes))
+    assert sizes[-1] <= available < 2 * sizes[-1]
+
+
+def test_auto_starts_where_it_is_told_and_leaves_no_trace() -> None:
+    told = GridParams.model_validate({"models": ["a"], "sizes": "auto from 32"})
+    assert told.settled(129).sizes == [32, 64, 128]
+    listed = GridParams(models=["a"], sizes=[32, 64, 128])
+    assert told.settled(129).model_dump() == listed.model_dump()
+    assert listed.settled(5) is listed
+
+
+def test_auto_goes_no_further_than_it_is_told() -> None:
+    told = GridParams.model_validate({"models": ["a"], "sizes": "auto from 80 to 640"})
+    assert told.settled(10**6).sizes == [80, 160, 320, 640]
+    assert told.settled(639).sizes == [80, 160, 320]
+    assert GridParams.model_validate({"models": ["a"], "sizes": "auto to 400"}).settled(
+        999
+    ).sizes == [
+        160,
+        320,
+    ]
+
+
+def test_too_few_pairs_for_the_least_size_are_refused() -> None:
+    grid_ = GridParams.model_validate({"models": ["a"], "sizes": "auto"})
+    with pytest.raises(UserError, match="there are 120 to train on") as caught:
+        grid_.settled(120)
+    assert "auto from 30" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "sizes", ["automatic", "auto from", "auto from -3", "auto from 1", "160", "auto to 99"]
+)
+def test_another_word_for_sizes_is_refused(sizes: str) -> None:
+    with pytest.raises(ValidationError, match=r"auto from 160|greater than or equal to 2"):
+        GridParams.model_validate({"models": ["a"], "sizes": sizes})

@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 from repro.app.study import Study
+from repro.errors import UserError
 from repro.experiments import label_answers, labels, planted
 from repro.experiments.labels import LabelsParams
-from repro.params import UserError
 from repro.seeds import stream
 from repro.show import reading_labels
+from repro.work import verify
 
 SIZES = [320, 640, 1280, 2560, 5120]
 MADE = [{"name": "ict", "kind": "ict"}, {"name": "generated", "kind": "doc2query"}]
@@ -125,6 +126,18 @@ def test_nothing_run_is_said() -> None:
     assert label_answers.answers(few, {}, MADE)["S8"]["blocked"]
 
 
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_kind_without_one_minimum_has_no_exchange(which: int) -> None:
+    rows = table(LAWS)
+    kind = list(LAWS)[which]
+    rows.loc[rows["kind"] == kind, "state"] = "censored"
+    losses = {(k, d): np.ones(4) for k, d in zip(rows["kind"], rows["d"], strict=True)}
+    found = label_answers.answers(rows, losses, MADE)
+    named = {row["kind"] for row in found["exchange"]}
+    assert kind not in named
+    assert bool(named) == (which > 0)  # without a curve of the own labels there is nothing to equal
+
+
 def test_wrong_labels_are_no_kind_of_the_papers() -> None:
     made = [*MADE, {"name": "half wrong", "kind": "wrong"}]
     laws = {**LAWS, "half wrong": (4.0, 0.05)}  # worse and flatter than ICT
@@ -176,6 +189,7 @@ ASKED = {
 }
 
 
+@pytest.mark.slow
 def test_labels_are_made_first_and_then_run_on(fresh: Study) -> None:
     asked = LabelsParams.model_validate(ASKED)
     fresh.profile = fresh.profile.model_copy(update={"labels": asked})
@@ -207,7 +221,10 @@ def test_labels_are_made_first_and_then_run_on(fresh: Study) -> None:
     assert again.sweep() == {}  # nothing is made twice
 
 
-def test_a_label_run_is_ranked_on_the_dataset_itself(fresh: Study) -> None:
+@pytest.mark.slow
+def test_a_label_run_is_ranked_on_the_dataset_itself_and_labels_are_verified(
+    fresh: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = LabelsParams.model_validate({**ASKED, "sizes": [32, 64]})
     fresh.profile = fresh.profile.model_copy(update={"labels": asked})
     fresh.sweep()
@@ -220,6 +237,9 @@ def test_a_label_run_is_ranked_on_the_dataset_itself(fresh: Study) -> None:
     row = labels.plans(fresh.runs)["ict"].row(other)
     assert row is not None
     assert 0 <= row["mrr10"] <= 1
+    monkeypatch.setattr(verify, "SAMPLED", ("labels",))
+    again = list(verify.sample(fresh.store, 3, 0, {}))
+    assert [(each.right, each.same_machine) for each in again] == [(True, True)] * 3
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def answers(law: str, family: str = "WIDE", noise: float = 0.01) -> dict[str, An
 
 
 def verdict(found: dict[str, Any], claim: str, kind: str = "qual") -> str:
-    rows = claims.verdicts(found, embedded=True)
+    rows = claims.verdicts(found)
     return next(row["verdict"] for row in rows if row["id"] == claim and row["kind"] == kind)
 
 
@@ -36,12 +36,14 @@ def test_product_data_give_the_product_laws_exponents() -> None:
     assert verdict(answers("product"), "M7") == "holds"
 
 
+@pytest.mark.slow
 def test_product_data_reject_the_additive_laws() -> None:
     assert verdict(answers("product", noise=0.005), "M5") == "holds"
     assert verdict(answers("product", noise=0.005), "M4") == "holds"
     assert answers("product", noise=0.005)["M5"]["value"] > 3
 
 
+@pytest.mark.slow
 def test_additive_data_do_not_give_the_product_law() -> None:
     found = answers("additive", noise=0.005)
     assert verdict(found, "M5") == "fails"
@@ -57,6 +59,7 @@ def test_answers_are_plain_data_with_the_form_of_the_report() -> None:
     assert set(found["laws"]["product"]["params"]) == {"c", "alpha", "beta"}
 
 
+@pytest.mark.slow
 def test_slopes_that_grow_leave_no_product_verdict() -> None:
     table = synthetic.grid_table(
         synthetic.head_start, synthetic.MICRO, (320, 1280, 5120), noise=0.005
@@ -65,7 +68,7 @@ def test_slopes_that_grow_leave_no_product_verdict() -> None:
     assert not found["regime"]["sizes"]
     for claim in ("M4", "M5", "M7", "M8", "M20"):
         assert verdict(found, claim) == "inconclusive"
-    rows = claims.verdicts(found, embedded=True)
+    rows = claims.verdicts(found)
     assert all(
         "no power-law regime" in row["why"]
         for row in rows
@@ -105,19 +108,46 @@ def test_censored_and_diverged_runs_are_no_measurements() -> None:
     assert losses.bound.sum() == 1
 
 
+@pytest.mark.parametrize("state", ["censored", "diverged"])
+def test_a_grid_without_one_minimum_decides_nothing(state: str) -> None:
+    table = synthetic.grid_table(synthetic.product, synthetic.FIVE)
+    table["state"] = state
+    if state == "diverged":
+        table["mael"] = np.nan
+    found = law_choice.answers(table)
+    text = json.dumps(found, allow_nan=False)
+    assert "nan" not in text
+    rows = [row for row in claims.verdicts(found) if row["kind"] == "qual"]
+    assert {row["verdict"] for row in rows} <= {"inconclusive", "not run"}
+    assert verdict(found, "S3") == "inconclusive"
+
+
+@pytest.mark.slow
+def test_a_grid_in_which_every_line_lacks_a_cell_has_no_bend() -> None:
+    table = synthetic.grid_table(synthetic.product, synthetic.FIVE)
+    for model, d in zip(synthetic.FIVE, synthetic.SIZES, strict=True):
+        table.loc[(table["model"] == model) & (table["d"] == d), "state"] = "censored"
+    parts = law_choice.answers(table)["M4"]["parts"]
+    assert parts["bend_d"]["value"] is None
+    assert parts["bend_n"]["value"] is None
+    assert parts["interaction"]["value"] is not None
+
+
 def test_a_grid_of_two_by_two_decides_nothing() -> None:
     table = synthetic.grid_table(synthetic.product, {"1x32": 12_704, "2x64": 99_968}, (160, 320))
     found = law_choice.answers(table)
     json.dumps(found, allow_nan=False)
-    rows = [row for row in claims.verdicts(found, embedded=True) if row["kind"] == "qual"]
+    rows = [row for row in claims.verdicts(found) if row["kind"] == "qual"]
     assert {row["verdict"] for row in rows} <= {"inconclusive", "not run"}
 
 
+@pytest.mark.slow
 def test_three_models_cannot_show_a_floor_in_n() -> None:
     assert verdict(answers("product", "MICRO"), "S3") == "inconclusive"
     assert "3 models" in answers("product", "MICRO")["S3"]["why"]
 
 
+@pytest.mark.slow
 def test_depth_is_read_between_models_of_one_width() -> None:
     rows = answers("product")["depth"]
     assert [row["models"] for row in rows] == [["1x64", "2x64"], ["2x128", "4x128"]]
@@ -138,6 +168,7 @@ def test_corner_is_the_one_of_the_laws() -> None:
     assert answers("product")["M8"]["value"] == pytest.approx(ours.mean)
 
 
+@pytest.mark.slow
 def test_the_evaluation_sample_widens_the_exponents() -> None:
     table = synthetic.grid_table(synthetic.product, synthetic.MICRO, (640, 2560))
     rng = np.random.default_rng(0)
@@ -160,12 +191,14 @@ def test_diverged_runs_alone_answer_nothing() -> None:
     assert verdict(found, "M7") == "inconclusive"
 
 
+@pytest.mark.slow
 def test_three_models_cannot_tell_a_bend_in_n() -> None:
     bend = answers("product", "MICRO")["M4"]["parts"]["bend_n"]
     assert bend["endless"]
     assert verdict(answers("product", "MICRO"), "M4") == "inconclusive"
 
 
+@pytest.mark.slow
 def test_a_small_grid_is_judged_without_its_corner() -> None:
     table = synthetic.grid_table(synthetic.product, synthetic.MICRO, (640, 2560, 10240))
     found = law_choice.answers(table)

@@ -107,6 +107,7 @@ def test_one_bad_size_counts() -> None:
     assert score(table(rows))["steps"].tolist() == [39]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     best=st.sampled_from([1e-4, 1e-3, 3e-2]),

@@ -16,9 +16,9 @@ import pytest
 
 from repro import params
 from repro.app.study import Study
+from repro.errors import UserError
 from repro.experiments import collapse, likeness, lr_invariance
 from repro.experiments.profile import Profile
-from repro.params import UserError
 from repro.show import claims
 
 OWN, FACTORS, SIZES = 1e-3, (0.5, 1.0, 2.0, 4.0), (320, 1280, 5120)
@@ -65,7 +65,7 @@ def curves_of(table: pd.DataFrame, power: float = 1.0, noise: float = 0.0) -> pd
 
 
 def verdict(found: dict[str, Any], claim: str, kind: str = "qual") -> dict[str, Any]:
-    rows = claims.verdicts({"lr_invariance": found}, embedded=False)
+    rows = claims.verdicts({"lr_invariance": found}, comparable=tuple(claims.SOURCES))
     (one,) = [r for r in rows if r["id"] == claim and r["kind"] == kind]
     return one
 
@@ -166,7 +166,7 @@ def test_no_finished_run_blocks_everything() -> None:
 
 
 def test_without_the_section_the_claims_are_not_run_and_say_why() -> None:
-    rows = [r for r in claims.verdicts({}, embedded=True) if r["id"] in ("M1", "M2", "M3")]
+    rows = [r for r in claims.verdicts({}) if r["id"] in ("M1", "M2", "M3")]
     assert {r["verdict"] for r in rows} == {"not run"}
     assert all("no section lr_study" in r["why"] for r in rows)
 

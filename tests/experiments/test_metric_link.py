@@ -69,5 +69,5 @@ def test_two_runs_are_too_few() -> None:
 
 
 def _verdict(found: dict, claim: str) -> str:
-    rows = claims.verdicts(found, embedded=True)
+    rows = claims.verdicts(found)
     return next(r["verdict"] for r in rows if r["id"] == claim and r["kind"] == "qual")

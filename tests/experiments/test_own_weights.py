@@ -14,6 +14,7 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 from repro.app.study import Study
 from repro.model import packed, pretrained
 
+pytestmark = pytest.mark.slow
 WIDTH, LAYERS = 48, 2
 
 

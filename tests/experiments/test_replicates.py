@@ -78,6 +78,7 @@ def test_a_bound_yields_to_a_seed_that_reached_its_minimum() -> None:
     assert losses.loss.max() < 9
 
 
+@pytest.mark.slow
 def test_coverage_of_the_exponents_with_reseeded_cells() -> None:
     """Model effects of 1 %, noise of 1 %: 95 % intervals cover, though five cells rest on three runs."""
     rng, hits, draws = np.random.default_rng(3), np.zeros(2), 300
@@ -92,6 +93,7 @@ def test_coverage_of_the_exponents_with_reseeded_cells() -> None:
     assert np.all(np.abs(hits / draws - 0.95) < 0.035), hits / draws
 
 
+@pytest.mark.slow
 def test_the_evaluation_sample_is_that_of_cells() -> None:
     rng = np.random.default_rng(0)
     pairs = {(r.model, r.d, r.seed): r.mael * rng.exponential(size=40) for r in TABLE.itertuples()}

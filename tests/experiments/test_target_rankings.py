@@ -33,6 +33,7 @@ def study(study_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return Study(tmp_path / "study.yaml")
 
 
+@pytest.mark.slow
 def test_targets_are_measured_beside_the_test_pairs(study: Study) -> None:
     plan = study.runs
     run = plan.trained("small", pairs=32, targets=True)

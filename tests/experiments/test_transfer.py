@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 from repro.app.study import Study
+from repro.errors import UserError
 from repro.experiments import transfer, transfer_answers, transfer_fits, transfer_worth
 from repro.experiments.transfer import TransferParams
 from repro.laws.allocation import transfer_split
 from repro.laws.transfer import SIMPLER, loss, pretraining_share
-from repro.params import UserError
 from repro.show import claims, reading_transfer
 from repro.show.figures import transfer as figures
 from tiny import write_beir, write_bert
@@ -94,6 +94,7 @@ def test_exponents_over_three_targets(three: dict[str, Any]) -> None:
     assert "no difference beyond their errors" in found["why"].split(";")[0]
 
 
+@pytest.mark.slow
 def test_one_target_has_no_spread() -> None:
     found = transfer_answers.answers(measured(transferred()))["T2"]
     assert found["holds"] is None
@@ -163,6 +164,7 @@ def grown(p: float, f: float) -> float:
     return 25 * (f + 2 * p) ** -0.3
 
 
+@pytest.mark.slow
 def test_labels_that_a_start_is_worth() -> None:
     found = transfer_answers.answers(measured(grown, noise=0.002))
     assert found["T5"]["holds"] is True
@@ -210,6 +212,7 @@ def test_too_few_points_are_said(steps: Sequence[int], sizes: Sequence[int], sai
     shown(found)
 
 
+@pytest.mark.slow
 def test_four_checkpoints_determine_the_law_but_spare_none() -> None:
     found = transfer_answers.answers(measured(transferred(), steps=STEPS[1:]))
     assert "leaving one out takes 5 and 6" in found["T1"]["blocked"]
@@ -217,6 +220,7 @@ def test_four_checkpoints_determine_the_law_but_spare_none() -> None:
     shown(found)
 
 
+@pytest.mark.slow
 def test_missing_runs_leave_a_law_and_dead_ones_none() -> None:
     table = measured(transferred())
     fewer = table.drop(index=[3, 10, 19, 24])
@@ -258,10 +262,10 @@ def test_some_censored_runs_are_bounds() -> None:
 def test_every_claim_has_a_verdict_and_a_profile_without_the_section_says_why(
     three: dict[str, Any],
 ) -> None:
-    rows = {(r["id"], r["kind"]): r for r in claims.verdicts({"transfer": three}, embedded=True)}
+    rows = {(r["id"], r["kind"]): r for r in claims.verdicts({"transfer": three})}
     assert rows["T3", "calc"]["verdict"] == "match"
     assert rows["T1", "qual"]["verdict"] == "holds"
-    without = claims.verdicts({"transfer": transfer_answers.answers(None)}, embedded=True)
+    without = claims.verdicts({"transfer": transfer_answers.answers(None)})
     verdicts = {(r["id"], r["kind"]): r for r in without}
     assert verdicts["T3", "calc"]["verdict"] == "match"
     assert verdicts["T3", "qual"]["verdict"] == "not run"
@@ -362,7 +366,7 @@ def test_two_targets_are_run_and_answered(fresh: Study, tmp_path: Path) -> None:
     assert "1 checkpoint" in found["T1"]["blocked"]
     assert study.answers()["transfer"] == found
     assert len(study.pair_losses()) == 4
-    assert Path(other) in study.inputs()
+    assert Path(other) in study.depends_on()
 
 
 def test_what_the_data_or_the_models_lack_is_refused(fresh: Study, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 import tiny
 from repro.app.study import Study
+from repro.errors import UserError
 from repro.experiments.tuning import TuneParams, Tuning
-from repro.params import UserError
 from repro.work.makers import Makers
 from repro.work.queue import Task
 
@@ -43,6 +43,7 @@ def tuning(study: Study, asked: TuneParams) -> Tuning:
     return Tuning(study.profile, study.dataset, study.store, asked)
 
 
+@pytest.mark.slow
 def test_it_runs_on_tuning_pairs_alone_and_goes_on_where_it_was_stopped(
     tunable: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study_file: Path
 ) -> None:

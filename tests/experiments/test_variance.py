@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from repro.app.study import Study
+from repro.errors import UserError
 from repro.experiments import grid, variance
 from repro.experiments.variance import COMPONENTS, VarianceParams
-from repro.params import UserError
 from repro.show import reading_variance
 from repro.show.figures import variance as figures
 
@@ -37,6 +37,7 @@ def noisy(
     return pd.DataFrame(rows)
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_components_their_shares_and_what_reseeding_leaves_out() -> None:
     squares = {name: sd**2 for name, sd in SD.items()}
     whole = sum(squares.values())

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from repro.app.study import Study
+from repro.errors import UserError
 from repro.experiments import weight_decay, weight_decay_answers
 from repro.experiments.weight_decay import DecayParams
-from repro.params import UserError
 from repro.show.figures import decay as figures
 
 DECAYS = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0]
@@ -92,8 +92,9 @@ def test_two_sizes_and_diverged_runs_are_answered() -> None:
     )
     dead = table.assign(state="diverged")
     assert weight_decay_answers.answers(dead, pd.DataFrame(), losses)["M17"]["blocked"]
-    with pytest.raises(UserError, match="no decay of the scan reached a minimum on 320"):
-        weight_decay.optima(dead)
+    assert weight_decay.optima(dead) == {}
+    at_one = table.assign(state=table["state"].where(table["d"] == 320, "censored"))
+    assert weight_decay.optima(at_one) == {320: 30.0}
     assert weight_decay.optima(table[table["weight_decay"] != 30]) == {320: 10.0, 1280: 10.0}
 
 

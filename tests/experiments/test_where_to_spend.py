@@ -39,7 +39,7 @@ def found(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def verdict(answers: dict[str, Any], claim: str, *, kind: str = "qual") -> str:
-    rows = claims.verdicts(answers, embedded=True)
+    rows = claims.verdicts(answers)
     return next(row["verdict"] for row in rows if row["id"] == claim and row["kind"] == kind)
 
 

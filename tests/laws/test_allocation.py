@@ -8,6 +8,7 @@ from grids import MODELS, grid, mael_law, noisy, sigir_v2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from repro.errors import UserError
 from repro.laws import efficiency as eff
 from repro.laws.allocation import (
     optimum,
@@ -18,7 +19,6 @@ from repro.laws.allocation import (
 )
 from repro.laws.costs import NOTHING, WEB, Costs, Serving, Training, unit_costs
 from repro.laws.table import Table
-from repro.params import UserError
 
 
 def sigir_v1(n: np.ndarray, d: np.ndarray) -> np.ndarray:

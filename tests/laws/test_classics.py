@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from repro.errors import UserError
 from repro.laws import classics, published
-from repro.params import UserError
 
 
 def test_amaris_exponents_are_recovered() -> None:

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from grids import MODELS, SIZES, chinchilla, grid, mael_law, noisy, sigir_v2
 
+from repro.errors import UserError
 from repro.laws.fit import fit, from_json
 from repro.laws.table import Table, from_frame
-from repro.params import UserError
 
 
 def test_the_joint_law_of_sigir_is_recovered_to_six_digits() -> None:

@@ -8,11 +8,11 @@ from grids import grid, mael_law, noisy, sigir_v2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from repro.errors import UserError
 from repro.laws.fit import fit
 from repro.laws.forms import FORMS, form
 from repro.laws.shapes import to_internal, to_natural
 from repro.laws.table import Table
-from repro.params import UserError
 
 DECREASING = [
     name

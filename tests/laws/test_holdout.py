@@ -94,3 +94,16 @@ def test_more_runs_predict_the_corner_better() -> None:
     assert curve["mean"].iloc[-1] < curve["mean"].iloc[0]
     assert curve["runs"].is_monotonic_increasing
     assert curve["share"].between(0, 1).all()
+
+
+def test_a_law_does_not_gain_by_failing_on_the_hardest(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {
+        "product": {"form": "product", "loo_n": 0.06, "loo_d": 0.02, "corner": 0.05},
+        "product_floor": {"form": "product_floor", "loo_n": 0.06, "loo_d": 0.03, "corner": np.nan},
+    }
+    monkeypatch.setattr(
+        holdout, "_compare_one", lambda law, table, delta: {**rows[law.name], "k": 1, "aicc": 0.0}
+    )
+    n, d = grid()
+    found = holdout.compare(["product_floor", "product"], Table(mael_law(n, d), n, d))
+    assert found["form"].tolist() == ["product", "product_floor"]

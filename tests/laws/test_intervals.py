@@ -7,13 +7,13 @@ import pytest
 import scipy.stats
 from grids import MODELS, SIZES, grid, mael_law, noisy, sigir_v2
 
+from repro.errors import UserError
 from repro.laws.components import components
 from repro.laws.fit import fit
 from repro.laws.intervals import intervals, widened
 from repro.laws.profile import profile
 from repro.laws.resample import bootstrap, resample_evaluation
 from repro.laws.table import Table
-from repro.params import UserError
 
 
 def test_the_product_default_is_the_t_interval_of_model_means() -> None:

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from grids import chinchilla, reference
 
+from repro.errors import UserError
 from repro.laws.fit import fit, local_optimum
 from repro.laws.flops import Transformer
 from repro.laws.isoflop import closed_form, envelope, parabolas, parametric, parametric_sample
 from repro.laws.resample import bootstrap, refit
 from repro.laws.table import Table
-from repro.params import UserError
 
 HOFFMANN = {
     "A": np.exp(6.0073404),

@@ -7,8 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from repro.errors import UserError
 from repro.measure.cka import biased_cka, debiased_cka
-from repro.params import UserError
 
 RANDOM = np.random.default_rng(7)
 X = RANDOM.standard_normal((40, 6)) + 3.0

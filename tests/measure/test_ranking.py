@@ -44,6 +44,23 @@ def test_a_run_is_measured_the_same_in_any_blocks(
     assert metrics["test_entropy"] == pytest.approx(np.load(tmp_path / "test.npy").mean())
 
 
+def test_the_memory_of_a_large_search_is_told_before_it(
+    makers: Makers,
+    cell: Trained,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    makers.store.get_or_make(
+        "train", cell.train.spec, lambda folder: makers.make(cell.train, folder, lambda f, n: None)
+    )
+    makers.make(cell.ranking, tmp_path, lambda f, n: None)
+    assert "ranking" not in capsys.readouterr().out
+    monkeypatch.setattr(ranking, "TOLD", 420)
+    makers.make(cell.ranking, tmp_path, lambda f, n: None)
+    assert "ranking 420 passages: 0.0 GB at most besides the encoder" in capsys.readouterr().out
+
+
 def test_an_encoder_that_is_not_a_number_has_no_metrics(
     makers: Makers, cell: Trained, tmp_path: Path
 ) -> None:

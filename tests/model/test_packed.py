@@ -163,6 +163,7 @@ def test_dropout_repeats_with_torchs_generator_and_is_off_in_evaluation() -> Non
     assert torch.equal(once(1), once(2))
 
 
+@pytest.mark.slow
 def test_dropout_acts_where_transformers_applies_it() -> None:
     """Over many draws the states have the mean and the spread of the plain path's."""
     texts, chunk = some([6, 6, 6])  # one block without padding: row after row

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from repro.errors import UserError
 from repro.model import files, pretrained
-from repro.params import UserError
 
 SHIPPED = files.names()
 SMALLEST = SHIPPED[0]
@@ -244,14 +244,6 @@ def test_an_incomplete_folder_is_a_user_error(tmp_path: Path, gone: str, says: s
     (folder / "tokenizer_config.json").unlink()
     with pytest.raises(UserError, match=says):
         pretrained.load(str(folder))
-
-
-def test_pickled_weights_are_refused_with_a_remedy(tmp_path: Path) -> None:
-    folder = copy_of(SMALLEST, tmp_path / "copy")
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(UserError, match="only") as caught:
-        pretrained.load(str(folder))
-    assert "save_pretrained" in caught.value.remedy
 
 
 def test_weights_of_another_shape_are_a_user_error(tmp_path: Path) -> None:

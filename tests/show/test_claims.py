@@ -20,14 +20,14 @@ def claim(**kinds: object) -> claims.Claims:
     return claims.Claims.model_validate({"claims": [row], "limits": []})
 
 
-def only(found: dict, claims_: claims.Claims, embedded: bool = False) -> dict:
-    (row,) = claims.verdicts(found, embedded=embedded, claims=claims_)
+def only(found: dict, claims_: claims.Claims, comparable: tuple[str, ...] = ("mael",)) -> dict:
+    (row,) = claims.verdicts(found, comparable=comparable, claims=claims_)
     return row
 
 
 def test_every_claim_has_its_row() -> None:
     assert [c.id for c in claims.load().claims] == EXPECTED
-    rows = claims.verdicts({}, embedded=True)
+    rows = claims.verdicts({})
     assert {row["verdict"] for row in rows} == {"not run"}
     assert [row["id"] for row in rows] == EXPECTED
     assert all(row["why"] for row in rows)
@@ -80,7 +80,7 @@ def test_blocked_is_inconclusive_whatever_the_value() -> None:
 def test_numbers_are_not_comparable_on_embedded_data() -> None:
     asked = claim(num={"values": {"": 0.161}, "close": 0.1})
     found = {"X1": answer(0.5, "", n=12)}
-    assert only(found, asked, embedded=True)["verdict"] == "not comparable"
+    assert only(found, asked, ())["verdict"] == "not comparable"
     assert only(found, asked)["verdict"] == "differs"
 
 
@@ -98,11 +98,7 @@ def test_match_is_the_rounding_and_close_the_tolerance(value: float, verdict: st
 def test_printed_constants_imply_what_the_paper_says() -> None:
     from repro.experiments import published
 
-    rows = {
-        row["id"]: row
-        for row in claims.verdicts(published.answers(), embedded=True)
-        if row["kind"] == "calc"
-    }
+    rows = {row["id"]: row for row in claims.verdicts(published.answers()) if row["kind"] == "calc"}
     assert {k: rows[k]["verdict"] for k in ("M11", "M12", "M13", "M21", "S11")} == {
         "M11": "match", "M12": "close", "M13": "match", "M21": "match", "S11": "match",
     }  # fmt: skip

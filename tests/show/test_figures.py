@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 from tests.experiments import synthetic
 
+from repro.errors import UserError
 from repro.experiments import law_fits
 from repro.experiments.bend import LAWS, bend
 from repro.experiments.gains import steps
 from repro.experiments.regime import find_regime, local_slopes
 from repro.experiments.replicates import seed_noise
 from repro.laws.fit import fit
-from repro.params import UserError
 from repro.show import claims, style
 from repro.show.figures import bend as bends
 from repro.show.figures import gains, grid, laws, lr, report, subsets
@@ -44,6 +44,7 @@ def readings(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_figures_of_the_grid(table: pd.DataFrame, tmp_path: Path) -> None:
     for drawing in (grid.heat_map(table), grid.curves(readings(table), table), grid.metrics(table)):
@@ -118,7 +119,7 @@ def test_figures_of_the_subsets(tmp_path: Path) -> None:
 
 
 def test_every_claim_has_its_square(tmp_path: Path) -> None:
-    rows = claims.verdicts({}, embedded=True)
+    rows = claims.verdicts({})
     drawing = report.verdicts(rows)
     save(drawing, tmp_path)
     said = {text.get_text() for text in drawing["figure"].axes[0].texts}

@@ -100,3 +100,12 @@ def test_states_are_counted() -> None:
     table = pd.DataFrame({"state": ["turned", "turned", "censored"]})
     assert reading.states(table).startswith("Of 3 runs: 2 turned")
     assert "1 censored" in reading.states(table)
+
+
+def test_depth_without_a_minimum_is_not_measured() -> None:
+    rows = [
+        {"models": ["a", "b"], "slope": None, "ci95": None},
+        {"models": ["b", "c"], "slope": 0.1, "ci95": [0.05, 0.15]},
+    ]
+    said = reading.depth(rows)
+    assert "a to b not measured; b to c 0.100 [0.050, 0.150]" in said

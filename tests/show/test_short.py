@@ -31,6 +31,7 @@ def test_a_product_law_is_named_with_its_exponents() -> None:
     assert "0.51 times as wide" in said
 
 
+@pytest.mark.slow
 def test_a_bend_gets_no_verdict_and_its_cause() -> None:
     said = short.law_answer(answered(synthetic.reseeded(synthetic.head_start, noise=0.002)))
     assert "No power law in D" in said

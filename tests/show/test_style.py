@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -80,3 +81,31 @@ def test_colours_of_text_are_dark() -> None:
     for colour in (*style.ordered(6), *style.ordered(6, "plasma"), *style.CATEGORIES):
         r, g, b = (int(style.darker(colour)[k : k + 2], 16) / 255 for k in (1, 3, 5))
         assert 0.2126 * r + 0.7152 * g + 0.0722 * b <= 0.43
+
+
+@style.drawn
+def chinese() -> style.Drawing:
+    figure, axes = style.panels(height=2)
+    axes.plot([1, 2], [3, 2], label="小模型")
+    axes.set_title("模型与数据")
+    axes.legend()
+    style.label_ends(axes, [(2, 2, "大模型", "#0072B2")])
+    return style.Drawing(figure=figure, name="zh", alt="小模型 falls.", data={"小模型": [3, 2]})
+
+
+def test_labels_in_chinese_are_drawn_without_a_warning(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawing = chinese()
+        style.save(drawing["figure"], tmp_path, "zh", alt=drawing["alt"], data=drawing["data"])
+    assert json.loads((tmp_path / "zh.json").read_text("utf-8"))["data"] == {"小模型": [3, 2]}
+    assert "小模型 falls" in (tmp_path / "zh.svg").read_text("utf-8")
+    assert (plt.imread(tmp_path / "zh.png")[..., :3] < 0.5).any()
+
+
+def test_a_font_that_has_the_characters_is_used_after_the_first_one() -> None:
+    assert style._families({"Noto Sans CJK SC", "Comic Sans MS"}) == [
+        "DejaVu Sans",
+        "Noto Sans CJK SC",
+    ]
+    assert style._families(()) == ["DejaVu Sans"]

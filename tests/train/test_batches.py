@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -63,3 +65,67 @@ def test_shared_draws_serve_all_queries_and_own_draws_do_not(dataset: Dataset) -
     shared, own = make(dataset, sharing="batch")(0), make(dataset, sharing="query")(0)
     assert len(shared.passages) <= 16 + 20
     assert len(own.passages) > 16 + 20
+
+
+@pytest.fixture(scope="module")
+def hard(dataset: Dataset) -> Dataset:
+    """The dataset, its first 50 training queries with hard negatives: 3, 0, 1, 2, 3, ... of them."""
+    random = np.random.default_rng(2)
+    queries = dataset.collection.pairs[dataset.splits.subset(50), 0]
+    everywhere = np.arange(len(dataset.collection.passages))
+    rows = [
+        (query, passage)
+        for i, query in enumerate(queries.tolist())
+        for passage in random.choice(everywhere, (i + 3) % 4, replace=False).tolist()
+    ]
+    collection = dataclasses.replace(dataset.collection, negatives=np.array(sorted(rows), np.int32))
+    return dataclasses.replace(dataset, collection=collection)
+
+
+@pytest.mark.parametrize("sharing", ["batch", "query"])
+@pytest.mark.parametrize("own", [1, 2, 5])
+def test_own_negatives_are_added_to_the_drawn_ones(
+    hard: Dataset, dataset: Dataset, sharing: str, own: int
+) -> None:
+    pool = set(dataset.splits.pool.tolist())
+    component = dataset.component_of_passage
+    assert not set(hard.collection.negatives[:, 1].tolist()) <= pool  # the premise
+    plain = make(dataset, sharing=sharing)
+    batches = make(hard, sharing=sharing, own=own)
+    used = set()
+    for step in range(9):
+        before, after = plain(step), batches(step)
+        np.testing.assert_array_equal(after.queries, before.queries)
+        added = set()
+        for row, query in enumerate(after.queries.tolist()):
+            rows = hard.collection.negatives
+            theirs = set(rows[rows[:, 0] == query, 1].tolist()) & pool
+            judged = dataset.judgements.positives(np.array([query]))[0]
+            allowed = {p for p in theirs if component[p] not in component[judged]}
+            chosen = set(after.passages[after.candidates[row]].tolist())
+            drawn = set(before.passages[before.candidates[row]].tolist())
+            assert drawn <= chosen
+            if sharing == "query":
+                assert chosen - drawn <= allowed
+            assert len((chosen & allowed) | (drawn & allowed)) >= min(own, len(theirs)) - (
+                len(theirs) - len(allowed)
+            )
+            assert chosen <= pool
+            added |= chosen - drawn
+            used |= {(query, passage) for passage in chosen & allowed}
+        assert sharing == "query" or len(added) <= 16 * own
+    assert used
+
+
+def test_without_own_negatives_nothing_changes(hard: Dataset, dataset: Dataset) -> None:
+    for step in range(3):
+        one, other = make(hard)(step), make(dataset)(step)
+        np.testing.assert_array_equal(one.passages, other.passages)
+        np.testing.assert_array_equal(one.candidates, other.candidates)
+
+
+def test_own_negatives_enter_a_spec_only_where_they_are_asked_for() -> None:
+    assert NegativesParams().model_dump() == {
+        "count": 256, "source": "random", "sharing": "batch", "in_batch": False,
+    }  # fmt: skip
+    assert NegativesParams(own=2).model_dump(mode="json")["own"] == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import tiny
 from repro.data.dataset import Dataset
 from repro.data.text import normal, words
+from repro.errors import UserError
 from repro.model import generator
-from repro.params import UserError
 from repro.train.labels import extracted, ict, llm, maker, wrong
 from repro.train.labels.kinds import Ict, LabelSpec, Llm
 from repro.train.labels.made import Generate, Label, LabelSet, Source, sources, write
@@ -67,6 +67,14 @@ def test_a_passage_of_one_sentence_gives_its_ends() -> None:
 
 def test_sentences_of_unspaced_scripts_are_cut_too() -> None:
     assert ict.sentences("第一句话。第二句话！") == ["第一句话。", "第二句话！"]
+
+
+def test_a_word_of_an_unspaced_script_is_a_character() -> None:
+    ((label,),) = ict.labels(Ict(kind="ict"), [Source(0, "第一句话。第二句话！", 0)], 1, seed=1)
+    assert {label.query, label.text} == {"第一句话。", "第二句话！"}
+    long = "".join(chr(0x4E00 + i) for i in range(50))
+    ((label,),) = ict.labels(Ict(kind="ict"), [Source(0, long, 0)], 1, seed=1)
+    assert (label.query, label.text) == (long[:20], long[-20:])
 
 
 # ---------------------------------------------------------------- wrong on purpose
@@ -118,6 +126,22 @@ def test_extracted_words_are_those_that_queries_hold(dataset: Dataset, tmp_path:
     for query, passage in zip(found.queries, passages, strict=True):
         assert set(query.split()) <= set(words(passage))
     assert found.texts == [None] * 100
+
+
+def test_extracted_words_tell_passages_apart(dataset: Dataset, tmp_path: Path) -> None:
+    found = made(dataset, tmp_path, {"kind": "extracted"})
+    pool = [set(words(dataset.collection.passages[i])) for i in dataset.splits.pool]
+
+    def frequency(terms: Iterable[str]) -> float:  # of passages that hold a word, averaged
+        return float(np.mean([np.mean([term in held for held in pool]) for term in terms]))
+
+    chosen = frequency(word for query in found.queries for word in query.split())
+    every = frequency(
+        word
+        for i in found.passages
+        for word in dict.fromkeys(words(dataset.collection.passages[i]))
+    )
+    assert chosen < 0.5 * every
 
 
 def _held(dataset: Dataset, place: int, query: str) -> float:
@@ -188,7 +212,10 @@ def test_unusable_labels_are_left_out_and_counted(
     assert found.about["examples"][0]["reason"] == reason
 
 
-def test_a_generator_that_breaks_down_loses_nothing(dataset: Dataset, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["cut off", "a bit flipped"])
+def test_a_generator_that_breaks_down_loses_nothing(
+    dataset: Dataset, tmp_path: Path, how: str
+) -> None:
     calls: list[int] = []
 
     def broken(chosen: Sequence[Source]) -> list[list[Label]]:
@@ -203,7 +230,9 @@ def test_a_generator_that_breaks_down_loses_nothing(dataset: Dataset, tmp_path: 
     with pytest.raises(RuntimeError, match="out of memory"):
         written(dataset, tmp_path / "broken", broken)
     kept = tmp_path / "broken" / "batches.jsonl"
-    kept.write_text(kept.read_text()[:-20])  # and the last line was cut off
+    text = kept.read_text()
+    harmed = {"cut off": text[:-20], "a bit flipped": text[:-20] + "~" + text[-19:]}
+    kept.write_text(harmed[how])  # the last line
     found = written(dataset, tmp_path / "broken", mended)
     assert calls[0] == 32  # the last batch again, no other
     whole = written(dataset, tmp_path / "whole", echo)

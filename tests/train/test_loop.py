@@ -14,8 +14,11 @@ import pandas as pd
 import pytest
 import torch
 
+from repro.app.study import Study
 from repro.experiments.runs import Trained
+from repro.store import Spoilt
 from repro.train import loop
+from repro.train.pause import Pause, Paused, Wish
 from repro.work.makers import Makers
 from repro.work.queue import Task
 
@@ -84,14 +87,140 @@ def test_a_stopped_run_ends_with_the_same_numbers(
         assert (tmp_path / "whole" / name).read_bytes() == (pieces / name).read_bytes()
 
 
-def test_a_damaged_resume_state_begins_again(
-    makers: Makers, cell: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("stops", [[1], [1, 14], [11, 12, 23], [20, 21]])
+@pytest.mark.parametrize("wish", ["stop", "keep"])
+def test_asked_to_stop_between_readings_it_loses_no_step(
+    study: Study,
+    cell: Trained,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stops: list[int],
+    wish: Wish,
 ) -> None:
+    """A wish (of a time limit, of preemption) in any step: no step is taken twice, no number changes."""
+    makers = Makers(study.store, "cpu")
     whole = made(makers, cell.train, tmp_path / "whole")
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "last.safetensors").write_bytes(b"\x10rubbish")
-    assert made(makers, cell.train, tmp_path / "run")["loss"].equals(whole["loss"])
-    assert "begins again" in capsys.readouterr().out
+    assert set(stops) - set(whole["step"])  # some lie between readings
+    step, taken, pieces = loop.Trainer.step, [], tmp_path / "pieces"
+
+    def asking(trainer: loop.Trainer) -> torch.Tensor:
+        taken.append(trainer.done)
+        if trainer.done + 1 in stops and taken.count(trainer.done) == 1:
+            makers.pause.ask(wish)
+        elif wish == "keep" and trainer.done in stops and taken.count(trainer.done) == 1:
+            raise KeyboardInterrupt  # killed after its state was kept
+        return step(trainer)
+
+    monkeypatch.setattr(loop.Trainer, "step", asking)
+    for _ in stops if wish == "stop" else [s for s in stops if s + 1 not in stops]:
+        with pytest.raises(Paused if wish == "stop" else KeyboardInterrupt):
+            made(makers, cell.train, pieces)
+        assert (pieces / "last.safetensors").exists()
+    resumed = made(makers, cell.train, pieces)
+    if wish == "stop":
+        assert taken == list(range(len(taken)))
+    pd.testing.assert_frame_equal(whole[NUMBERS], resumed[NUMBERS], check_exact=True)
+    for name in ("best.safetensors", "validation.npy"):
+        assert (tmp_path / "whole" / name).read_bytes() == (pieces / name).read_bytes()
+
+
+def test_work_that_does_not_listen_is_stopped_where_it_is() -> None:
+    pause = Pause()
+    pause.ask("keep")  # nothing to keep
+    with pytest.raises(Paused):
+        pause.ask("stop")
+    pause.listens = True
+    pause.ask("stop")
+    pause.ask("keep")  # comes later and does not undo it
+    with pytest.raises(Paused):
+        pause.heed()
+    pause.heed()
+    assert not issubclass(Paused, Exception)
+
+
+def flipped(data: bytes, place: int) -> bytes:
+    return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
+
+
+HARM = {
+    "rubbish": ("last.safetensors", lambda data: b"\x10rubbish"),
+    "emptied": ("last.safetensors", lambda data: b""),
+    "cut short": ("last.safetensors", lambda data: data[:-100]),
+    "a bit of a weight": ("last.safetensors", lambda data: flipped(data, len(data) - 50)),
+    "a digit of the record": (
+        "last.safetensors", lambda data: flipped(data, data.index(b"tokens") + 10)
+    ),
+    "a bit of the best weights": ("best.safetensors", lambda data: flipped(data, len(data) - 50)),
+    "the best weights gone": ("best.safetensors", None),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("harm", "lowest"),
+    [
+        *((harm, "the last") for harm in HARM),
+        *((harm, "an earlier") for harm in HARM if HARM[harm][0].startswith("best")),
+    ],
+)
+def test_a_damaged_resume_state_is_set_aside_and_no_number_is_another(
+    study: Study, cell: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str,
+    lowest: str, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Killed where the reading is the lowest so far, or where an earlier one is; then harmed."""
+    makers = Makers(study.store, "cpu")
+    validate, folder = loop.Trainer.validate, tmp_path / ".work" / "run"
+    folder.parent.mkdir()
+
+    def steered(trainer: loop.Trainer) -> np.ndarray:
+        if lowest == "the last":
+            return validate(trainer) - 0.1 * trainer.done
+        return validate(trainer) + (trainer.done >= 6)
+
+    monkeypatch.setattr(loop.Trainer, "validate", steered)
+    short = {**cell.train.spec["curve"], "max_steps": 14}
+    task = changed(cell.train, curve=short)
+    whole = made(makers, task, tmp_path / "whole")
+    step = loop.Trainer.step
+
+    def stop(trainer: loop.Trainer) -> torch.Tensor:
+        if trainer.done >= 9:
+            raise KeyboardInterrupt
+        return step(trainer)
+
+    monkeypatch.setattr(loop.Trainer, "step", stop)
+    with pytest.raises(KeyboardInterrupt):
+        made(makers, task, folder)
+    monkeypatch.setattr(loop.Trainer, "step", step)
+    name, change = HARM[harm]
+    data = (folder / name).read_bytes()
+    (folder / name).write_bytes(change(data)) if change else (folder / name).unlink()
+    again = made(makers, task, folder)
+    pd.testing.assert_frame_equal(whole[NUMBERS], again[NUMBERS], check_exact=True)
+    for file in ("best.safetensors", "validation.npy"):
+        assert (tmp_path / "whole" / file).read_bytes() == (folder / file).read_bytes()
+    aside = list((tmp_path / ".aside").glob("run.*.last.safetensors"))
+    said = capsys.readouterr().out
+    if name.startswith("best") and lowest == "the last":  # written again from the resume state
+        assert (aside, said) == ([], "")
+    else:
+        assert len(aside) == 1
+        assert f"moved to {aside[0]}, and the run begins again" in said
+
+
+def test_best_weights_that_are_damaged_while_the_run_goes_on_are_not_published(
+    makers: Makers, cell: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save, folder = loop.save, tmp_path / "run"
+
+    def harming(encoder: Any, path: Path) -> None:
+        save(encoder, path)
+        path.write_bytes(flipped(path.read_bytes(), 5000))
+
+    monkeypatch.setattr(loop, "save", harming)
+    with pytest.raises(Spoilt, match="was changed on disk"):
+        made(makers, cell.train, folder)
+    assert not (folder / "last.safetensors").exists()  # it begins again, and not from here
 
 
 def test_gradient_caching_changes_nothing_but_rounding(

@@ -18,9 +18,9 @@ from repro import params as parameters
 from repro import seeds
 from repro.app import pretrain as command
 from repro.app.study import Study
+from repro.errors import UserError
 from repro.model import files, pretrained
 from repro.model.encoder import EncoderParams, build
-from repro.params import UserError
 from repro.places import ROOT
 from repro.store import file_digest
 from repro.train import crops, pretrain, vocabulary

@@ -14,22 +14,14 @@ from pathlib import Path
 import pytest
 
 from repro.app.study import Study
-from repro.store import file_digest
+from repro.progress import Progress, clock
 from repro.work import local
 from repro.work.local import ExecuteParams
-from repro.work.progress import Progress, clock
 from repro.work.queue import Task
+from tiny import results
 
 SWEEP = "import sys; from pathlib import Path; from repro.app.study import Study\n"
 SWEEP += "if __name__ == '__main__':\n    Study(Path(sys.argv[1])).sweep()\n"
-
-
-def results(root: Path) -> dict[str, str]:
-    """Digest of every file that holds numbers (seconds and provenance are not among them)."""
-    names = ("best.safetensors", "validation.npy", "test.npy", "metrics.json")
-    kinds = ("train", "measure")
-    paths = [path for kind in kinds for name in names for path in (root / kind).glob(f"*/{name}")]
-    return {str(path.relative_to(root)): file_digest(path) for path in paths}
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +32,7 @@ def undisturbed(study: Study) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_two_workers_give_the_numbers_of_one(fresh: Study, undisturbed: dict[str, str]) -> None:
     planned = fresh.planned()
     tasks = [task for run in planned for task in (run.train, run.ranking)]
@@ -47,6 +40,7 @@ def test_two_workers_give_the_numbers_of_one(fresh: Study, undisturbed: dict[str
     assert results(fresh.store.root) == undisturbed
 
 
+@pytest.mark.slow
 def test_killed_three_times_it_ends_with_the_same_numbers(
     fresh: Study, undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
@@ -61,7 +55,8 @@ def test_killed_three_times_it_ends_with_the_same_numbers(
             stdout=subprocess.DEVNULL,
         )
         while process.poll() is None:  # until a run that was not yet killed has a resume state
-            found = {path.parent.name for path in fresh.store.root.glob("train/.work/*/last.*")}
+            last = fresh.store.root.glob("train/.work/*/last.*")
+            found = {path.parent.name.partition(".")[0] for path in last}
             if found - states:
                 break
             time.sleep(0.005)
@@ -74,6 +69,7 @@ def test_killed_three_times_it_ends_with_the_same_numbers(
     assert not list(fresh.store.root.glob("*/.work/*"))
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced(
     fresh: Study, undisturbed: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +88,27 @@ def test_a_killed_worker_is_replaced(
     assert results(fresh.store.root) == undisturbed
 
 
+@pytest.mark.slow
+def test_two_parents_on_one_store_make_each_result_once(
+    fresh: Study, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    """Two sweeps of the same study at once: each result is made by one worker of either."""
+    script, log = tmp_path / "sweep.py", tmp_path / "made.txt"
+    count = "from repro.work.makers import Makers\nmake = Makers.make\ndef counted(self, task, *rest):\n"
+    count += f"    open({str(log)!r}, 'a').write(task.label + '\\n')\n    make(self, task, *rest)\n"
+    script.write_text(f"{count}Makers.make = counted\n{SWEEP}")
+    fresh.planned()
+    command = [sys.executable, str(script), str(fresh.profile_file)]
+    parents = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [parent.wait(timeout=240) for parent in parents] == [0, 0]
+    made = log.read_text().splitlines()
+    assert len(made) == len(set(made)) == 2 * 4
+    assert results(fresh.store.root) == undisturbed
+    assert not list(fresh.store.root.glob("*/.work/*"))
+    assert not list(fresh.store.root.glob("*/.lease/*"))
+
+
+@pytest.mark.slow
 def test_workers_end_with_their_parent(fresh: Study, tmp_path: Path) -> None:
     psutil = pytest.importorskip("psutil")
     script = tmp_path / "sweep.py"
@@ -114,6 +131,7 @@ def test_workers_end_with_their_parent(fresh: Study, tmp_path: Path) -> None:
     assert not alive
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_set_aside_and_the_others_finish(fresh: Study) -> None:
     run, other = fresh.planned()[:2]
     broken = Task(
@@ -133,6 +151,7 @@ def test_a_run_that_fails_is_set_aside_and_the_others_finish(fresh: Study) -> No
     assert "Traceback" in json.loads(record.read_text())["error"]
 
 
+@pytest.mark.slow
 def test_a_run_that_kills_its_workers_is_set_aside(
     fresh: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +178,9 @@ def test_progress_weighs_by_cost_and_tells_the_time_left() -> None:
     progress.share("c", done=0.5, note="step 7")
     line = progress.line(60.0)
     assert line == "grid: 1 of 3 done, running run c step 7, 1.0 a minute, about 40 s left"
+    progress.share("c", done=1.0 + 1e-12)
+    progress.costs["b"] = -1e-9  # what rounding may leave
+    assert "about 0 s left" in progress.line(60.0)
     progress.show()
     assert stream.getvalue() == ""  # not a terminal: nothing before half a minute
     progress.close()

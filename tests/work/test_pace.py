@@ -15,6 +15,7 @@ from repro.work.local import ExecuteParams
 from repro.work.pace import Pace, Rates, load, model_key, place
 
 
+@pytest.mark.slow
 def test_it_measures_each_kind_of_work_of_each_model(
     study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

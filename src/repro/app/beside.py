@@ -16,6 +16,9 @@ from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 from repro.places import ROOT, home
 from repro.store import VERSIONS, digest
 
+# Kind of result -> the claims that it bears on; kinds that are not here bear on all.
+BEARS_ON = {"labels": {"S7", "S8", "S9"}}
+
 
 class Row(BaseModel):
     """What is read of a row of `show.claims.verdicts`."""
@@ -63,7 +66,8 @@ def others(name: str, report: Mapping[str, Any]) -> dict[str, Any]:
     """The published reports of other studies than `name` on the dataset of its `report`.
 
     Returns {studies: [{name, claims, marks}], faults}.  marks: why its numbers are not of the same data
-    and result versions, in words; none where they are.  faults: a sentence a file that is no report.
+    and result versions, in words; none where they are, or where only some claims are affected: these are
+    left out.  faults: a sentence a file that is no report, and a study whose claims are left out.
     """
     studies, faults = [], []
     for path in sorted((ROOT / "results").glob("*/report.json")):
@@ -76,9 +80,17 @@ def others(name: str, report: Mapping[str, Any]) -> dict[str, Any]:
             faults.append(f"{where} is left out: it is no report of a study ({_first(error)}).")
             continue
         if found.dataset == report["dataset"]:
-            rows = [row.model_dump() for row in found.claims]
-            marks = _marks(report["digests"], found)
-            studies.append({"name": path.parent.name, "claims": rows, "marks": marks})
+            other = path.parent.name
+            marks, old = _marks(report["digests"], found), _affected(found)
+            if report.get("meaningless"):
+                marks.insert(0, "the study of this page tests the plumbing alone")
+            if old:
+                said = (
+                    f"{', '.join(sorted(old))} of {other} are of other result versions: left out."
+                )
+                faults.append(said)
+            rows = [row.model_dump() for row in found.claims if row.id not in old]
+            studies.append({"name": other, "claims": rows, "marks": marks})
     return {"studies": studies, "faults": faults}
 
 
@@ -124,9 +136,20 @@ def _marks(digests: Mapping[str, str], other: Published) -> list[str]:
         marks.append(f"other data ({', '.join(data)})")
     if not other.versions:
         marks.append("published before reports named their result versions")
-    elif kinds := sorted({kind for kind, _ in other.versions.items() ^ VERSIONS.items()}):
+    elif kinds := sorted(_changed(other) - BEARS_ON.keys()):
         marks.append(f"other result versions ({', '.join(kinds)})")
     return marks
+
+
+def _changed(other: Published) -> set[str]:
+    """The kinds of result that had another version when a report was published."""
+    return {kind for kind, _ in other.versions.items() ^ VERSIONS.items()}
+
+
+def _affected(other: Published) -> set[str]:
+    """The claims of a report that rest on results of another version, where that is not all of them."""
+    kinds = _changed(other) if other.versions else set()
+    return set().union(*(BEARS_ON[kind] for kind in kinds & BEARS_ON.keys()))
 
 
 def _first(error: Exception) -> str:

@@ -38,8 +38,8 @@ def run(args: argparse.Namespace) -> int:
     import numpy as np
 
     from repro.app.plan import check_numbers, load, training
+    from repro.errors import UserError
     from repro.laws.design import Answer, next_runs
-    from repro.params import UserError
 
     check_numbers(args)
     fitted, _ = load(args.fit)

@@ -104,8 +104,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _laws(args: argparse.Namespace) -> list[Form]:
     """The forms that are named, all of one quantity; `args.loss` is set where it has a default."""
+    from repro.errors import UserError
     from repro.laws.forms import form
-    from repro.params import UserError
 
     laws = [form(name.strip()) for name in args.form.split(",")]
     first = laws[0]
@@ -125,8 +125,8 @@ def _laws(args: argparse.Namespace) -> list[Form]:
 
 
 def _check_steps(args: argparse.Namespace, table: Table) -> None:
+    from repro.errors import UserError
     from repro.laws.table import row_names
-    from repro.params import UserError
 
     small = (table.loss < 1).nonzero()[0]
     if len(small):
@@ -141,8 +141,8 @@ def _check_task(
     args: argparse.Namespace, law: Form, table: Table, fixed: dict[str, float | None]
 ) -> None:
     """Something must be left to fit, and something to explain."""
+    from repro.errors import UserError
     from repro.laws.problem import known_values
-    from repro.params import UserError
 
     if len(known_values(law, fixed)) == len(law.names):
         raise UserError(
@@ -158,7 +158,7 @@ def _check_task(
 
 
 def _check_draws(draws: int) -> None:
-    from repro.params import UserError
+    from repro.errors import UserError
 
     if draws and not FEWEST_DRAWS <= draws <= MOST_DRAWS:
         raise UserError(
@@ -171,7 +171,7 @@ def _rows(args: argparse.Namespace, table: Table) -> tuple[NDArray[np.intp], str
     """The rows that are fitted, and the rule by which others were dropped."""
     import numpy as np
 
-    from repro.params import UserError
+    from repro.errors import UserError
 
     dropped = args.drop_highest
     if not 0 <= dropped < len(table):
@@ -199,7 +199,7 @@ def _table(args: argparse.Namespace, frame: pd.DataFrame, wanted: set[str], cens
 
 
 def _delta(args: argparse.Namespace) -> float:
-    from repro.params import UserError
+    from repro.errors import UserError
 
     if args.huber is None:
         return float("inf")
@@ -209,7 +209,7 @@ def _delta(args: argparse.Namespace) -> float:
 
 
 def _fixed(options: list[str]) -> dict[str, float | None]:
-    from repro.params import UserError
+    from repro.errors import UserError
 
     out: dict[str, float | None] = {}
     for name, text in _pairs(options, "--fix").items():
@@ -223,7 +223,7 @@ def _fixed(options: list[str]) -> dict[str, float | None]:
 
 
 def _pairs(options: list[str], flag: str) -> dict[str, str]:
-    from repro.params import UserError
+    from repro.errors import UserError
 
     out = {}
     for option in options:
@@ -239,8 +239,8 @@ def _pairs(options: list[str], flag: str) -> dict[str, str]:
 def _metric(args: argparse.Namespace, frame: pd.DataFrame, table: Table) -> MetricLine | None:
     import pandas as pd
 
+    from repro.errors import UserError, nearest
     from repro.laws.metric import metric_line
-    from repro.params import UserError, nearest
 
     if not args.metric:
         return None
@@ -273,7 +273,7 @@ def _store(
 
 def _check_outputs(args: argparse.Namespace) -> None:
     """Before any work: nothing that is written may hit the table, or another thing that is written."""
-    from repro.params import UserError
+    from repro.errors import UserError
 
     outputs = [args.json] if args.json else []
     if args.figure:
@@ -308,7 +308,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
     """A file that cannot be written is a fault of the user's."""
-    from repro.params import UserError
+    from repro.errors import UserError
 
     try:
         yield

@@ -56,8 +56,8 @@ def describe(path: Path, fitted: Fit, found: Intervals, line: MetricLine | None)
 
 def with_effects(fitted: Fit, found: Intervals) -> Intervals:
     """Intervals that let models and sizes have effects of their own; empty where they add nothing."""
+    from repro.errors import UserError
     from repro.laws.intervals import Intervals, intervals
-    from repro.params import UserError
 
     empty = Intervals({}, found.level, "")
     if found.method.startswith("t on the means"):
@@ -91,8 +91,8 @@ def _in_words(fitted: Fit) -> list[str]:
 
 def evidence(table: Table, frame: pd.DataFrame) -> str:
     """Hold-outs and comparison of the forms."""
+    from repro.errors import UserError
     from repro.laws.holdout import interaction_test
-    from repro.params import UserError
 
     lines = [
         "",

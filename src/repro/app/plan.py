@@ -90,8 +90,8 @@ def run(args: argparse.Namespace) -> int:
 
 def load(path: Path) -> tuple[Fit, dict[str, Any]]:
     """The fit stored at `path`, and everything else that stands there; raises `UserError`."""
+    from repro.errors import UserError
     from repro.laws.fit import from_json
-    from repro.params import UserError
 
     if not path.is_file():
         raise UserError(
@@ -112,8 +112,8 @@ def load(path: Path) -> tuple[Fit, dict[str, Any]]:
 
 def training(args: argparse.Namespace) -> Training:
     """What a run costs, from the options that `plan` and `design` share."""
+    from repro.errors import UserError
     from repro.laws.costs import Steps, Training
-    from repro.params import UserError
 
     steps: Steps | None = None
     if args.steps:
@@ -133,7 +133,7 @@ def training(args: argparse.Namespace) -> Training:
 
 def check_numbers(args: argparse.Namespace) -> None:
     """Every number of the options of `plan` and `design` in its range; raises `UserError`."""
-    from repro.params import UserError
+    from repro.errors import UserError
 
     from_zero = ("seed", "queries_per_day", "corpus", "encodings", "pair_usd", "target_metric")
     for name, value in vars(args).items():
@@ -167,7 +167,7 @@ def numbers(text: str) -> tuple[float, ...]:
 
 
 def _budget(args: argparse.Namespace, plan: Planner, costs: Costs) -> str:
-    from repro.params import UserError
+    from repro.errors import UserError
 
     unit = "USD" if args.usd is not None else "FLOP"
     budget = args.usd if args.usd is not None else args.flop
@@ -220,8 +220,8 @@ def _target(plan: Planner, loss: float, costs: Costs) -> str:
 def _metric(
     path: Path, plan: Planner, metric: float, record: dict[str, Any] | None, costs: Costs
 ) -> str:
+    from repro.errors import UserError
     from repro.laws.metric import MetricLine
-    from repro.params import UserError
 
     if not record:
         raise UserError("this fit knows no metric", remedy="fit again with --metric COL")

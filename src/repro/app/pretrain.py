@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
     from repro import params as parameters
     from repro import places
-    from repro.params import UserError
+    from repro.errors import UserError
     from repro.train import pretrain, pretraining_text
 
     torch.set_num_threads(1)
@@ -87,7 +87,7 @@ def _with_sizes(params: PretrainParams, sizes: list[str]) -> PretrainParams:
     """The recipe for other sizes, checked."""
     from pydantic import ValidationError
 
-    from repro.params import UserError
+    from repro.errors import UserError
 
     try:
         return type(params).model_validate({**params.model_dump(), "sizes": sizes})

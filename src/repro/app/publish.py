@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from pathlib import Path
 from typing import Any
 
-from repro.params import UserError
+from repro.errors import UserError
 from repro.places import ROOT
 
 
@@ -15,14 +16,29 @@ def add_parser(subparsers: Any) -> None:
     """Declare the command."""
     parser = subparsers.add_parser("publish", help="copy a finished build into the checkout")
     parser.add_argument("profile", nargs="?", default="mini", help="a profile; PROFILE:DATASET")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument(
+        "--readme", action="store_true", help="only renew the README's table of claims"
+    )
+    only.add_argument(
+        "--squeeze", action="store_true", help="only make small what is published already; no build"
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Copy notebooks, figures, grid table and report of a finished study; stability.json if there."""
-    from repro.app.study import Study, files
+    """Copy notebooks (made small), figures, tables, report and stability.json of a finished study."""
+    from repro.app import readme
+    from repro.app.named import files
+    from repro.app.study import Study
 
+    if args.readme:
+        print("README.md: renewed" if readme.renew() else "README.md: as it was")
+        return 0
     study = Study(*files(args.profile))
+    rendered = ROOT / "notebooks" / "rendered" / study.name
+    if args.squeeze:
+        return _squeeze(rendered)
     if study.profile.meaningless:
         raise UserError(
             f"{study.name} tests the plumbing; its numbers mean nothing",
@@ -41,16 +57,29 @@ def run(args: argparse.Namespace) -> int:
             f"{missing} runs of {study.name} are missing", remedy="run it again, then publish"
         )
     for source, target in (
-        (study.build / "notebooks", ROOT / "notebooks" / "rendered" / study.name),
+        (study.build / "notebooks", rendered),
         (study.build / "figures", ROOT / "figures" / study.name),
     ):
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*"))
         print(f"published {target.relative_to(ROOT)}")
+    _squeeze(rendered)
     results = ROOT / "results" / study.name
     results.mkdir(parents=True, exist_ok=True)
     asked = ["stability.json"] if (study.build / "stability.json").is_file() else []
     for name in ("grid.csv", "runs.csv", "report.json", *asked):
         shutil.copy2(study.build / name, results / name)
         print(f"published {(results / name).relative_to(ROOT)}")
+    if readme.renew():
+        print("README.md: renewed")
+    return 0
+
+
+def _squeeze(folder: Path) -> int:
+    from repro.app.squeeze import squeeze
+
+    for path in sorted(folder.glob("*.ipynb")):
+        before = path.stat().st_size
+        if squeeze(path):
+            print(f"{path.name}: {before:,} bytes before, {path.stat().st_size:,} now")
     return 0

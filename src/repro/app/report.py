@@ -28,7 +28,7 @@ def write_report(study: Study) -> dict[str, Any]:
     table = study.grid()[GRID_COLUMNS]
     answers = study.answers()
     report = {
-        "profile": study.profile_file.stem,
+        "profile": study.profile_name,
         "dataset": study.dataset_params.name,
         "meaningless": study.profile.meaningless,
         "digests": study.digests(),
@@ -37,7 +37,7 @@ def write_report(study: Study) -> dict[str, Any]:
         "grid": records(table),
         "missing": study.missing(),
         "laws": answers["law_choice"]["laws"],
-        "claims": claims.verdicts(answers, embedded=not study.comparable),
+        "claims": claims.verdicts(answers, comparable=study.comparable),
         "limits": [limit.model_dump() for limit in claims.load().limits],
     }
     study.build.mkdir(parents=True, exist_ok=True)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repro.params import UserError
+from repro.errors import UserError
 from repro.places import ROOT, absolute, home
+from repro.progress import TERMINAL_SECONDS, Progress
 
 if TYPE_CHECKING:
     from repro.app.study import Study
@@ -82,12 +84,31 @@ def execute_notebooks(study: Study, name: str) -> dict[str, str]:
     shutil.rmtree(study.build / "figures", ignore_errors=True)
     _install_kernel(home() / "build" / "jupyter")
     print(f"executing {len(sources)} notebooks", flush=True)
+    progress, faults = Progress("notebooks", {source.stem: 1.0 for source in sources}), {}
     with ThreadPoolExecutor(workers(study.profile.execute)) as pool:
-        faults = list(pool.map(lambda source: _execute(source, target, name), sources))
-    return {source.stem: fault for source, fault in zip(sources, faults, strict=True) if fault}
+        waiting = {
+            pool.submit(_execute, each, target, name, progress): each.stem for each in sources
+        }
+        try:
+            while waiting:
+                finished, _ = wait(waiting, TERMINAL_SECONDS, FIRST_COMPLETED)
+                for each in finished:
+                    stem = waiting.pop(each)
+                    faults[stem] = each.result()
+                    progress.end(stem)
+                for each, stem in waiting.items():
+                    if each.running() and stem not in progress.running:
+                        progress.start(stem, stem)
+                progress.show()
+        except KeyboardInterrupt:  # else it would wait for those that run, and start the others
+            pool.shutdown(wait=False, cancel_futures=True)
+            _end_kernels()
+            raise
+    progress.close()
+    return {stem: fault for stem, fault in sorted(faults.items()) if fault}
 
 
-def _execute(source: Path, target: Path, name: str) -> str:
+def _execute(source: Path, target: Path, name: str, progress: Progress) -> str:
     """Execute one notebook; returns its fault, or an empty text."""
     import nbformat
     import papermill
@@ -108,15 +129,24 @@ def _execute(source: Path, target: Path, name: str) -> str:
     except papermill.PapermillExecutionError as error:
         return f"cell {error.cell_index}: {error.ename}: {error.evalue} (see {unfinished})"
     except DeadKernelError as error:
-        return f"{error} (see {unfinished})"
+        return f"{error}: it was killed, or memory ran out (see {unfinished})"
     notebook = nbformat.read(unfinished, as_version=nbformat.NO_CONVERT)
     notebook.metadata.pop("papermill", None)  # times and absolute paths: they differ in every run
     for cell in notebook.cells:
         cell.metadata.pop("papermill", None)
     nbformat.write(notebook, unfinished)
     unfinished.replace(target / source.name)
-    print(f"  {source.stem} {time.monotonic() - began:.0f} s", flush=True)
+    progress.say(f"  {source.stem} {time.monotonic() - began:.0f} s")
     return ""
+
+
+def _end_kernels() -> None:
+    """End what runs under this process: kernels, and what they started."""
+    import psutil
+
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            process.kill()
 
 
 def print_summary(study: Study, seconds: float) -> None:

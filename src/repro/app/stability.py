@@ -27,6 +27,13 @@ def add_parser(subparsers: Any) -> None:
         "changed at a time, and says which verdicts change.  Takes about four times the study.",
     )
     parser.add_argument("profile", nargs="?", default="mini", help="a profile; PROFILE:DATASET")
+    parser.add_argument(
+        "--others",
+        type=int,
+        choices=(1, 2),
+        default=2,
+        help="other run seeds, and as many other data seeds; with 1 it takes half the time",
+    )
     parser.set_defaults(run=run)
 
 
@@ -34,11 +41,11 @@ def run(args: argparse.Namespace) -> int:
     """Sweep, answer and compare; writes stability.json.  0 when all is there, 1 when runs failed."""
     from repro.app.study import Study
     from repro.places import absolute
+    from repro.progress import clock
     from repro.show import agreement
     from repro.store import VERSIONS, write_json
-    from repro.work.progress import clock
 
-    studies = variants(Study.open(absolute(args.profile)))
+    studies = variants(Study.open(absolute(args.profile)), args.others)
     base = studies[BASE]
     budgets = [each.budget(later=True) for each in studies.values()]  # refuses what cannot run
     runs = budgets[0].total.runs - budgets[0].total.shared
@@ -70,14 +77,14 @@ def run(args: argparse.Namespace) -> int:
     return 1 if any(each["missing"] for each in found) else 0
 
 
-def variants(study: Study) -> dict[str, Study]:
-    """The study as it is (`base`), and under other root seeds, one of the two changed at a time."""
+def variants(study: Study, others: int = 2) -> dict[str, Study]:
+    """The study as it is (`base`), and under others of either root seed, one changed at a time."""
     found = {BASE: study}
-    for step in RUN_STEPS:
+    for step in RUN_STEPS[:others]:
         seed = study.profile.seed + step
         profile = study.profile.model_copy(update={"seed": seed})
         found[f"run{seed}"] = study.changed(f"run{seed}", profile=profile)
-    for step in DATA_STEPS:
+    for step in DATA_STEPS[:others]:
         seed = study.dataset_params.seed + step
         name = f"data{seed}"
         found[name] = study.changed(name, dataset_params=_reseeded(study, seed, name))
@@ -86,14 +93,14 @@ def variants(study: Study) -> dict[str, Study]:
 
 def measured(study: Study) -> dict[str, Any]:
     """Root seeds, the number of missing runs, and the verdicts on runs, of a study; sweeps first."""
-    from repro.params import UserError
+    from repro.errors import UserError
     from repro.show import claims
 
     for label, reason in study.sweep().items():
         print(f"missing: {label}: {reason.splitlines()[0]}", file=sys.stderr)
     if study.grid().empty:
         raise UserError("no run has finished", remedy=f"see {study.store.root}/train/.failed/")
-    rows = claims.verdicts(study.answers(), embedded=not study.comparable)
+    rows = claims.verdicts(study.answers(), comparable=study.comparable)
     return {
         "run_seed": study.profile.seed,
         "data_seed": study.dataset_params.seed,
@@ -115,7 +122,7 @@ def _reseeded(study: Study, seed: int, name: str) -> DatasetParams:
     from repro.data.dataset import find_dataset_file
     from repro.store import write_json
 
-    own = study.dataset_params
+    own = study.dataset.params  # with the sizes that `splits: auto` chose
     file = study.build.with_name(f"{study.name}-{name}") / study.dataset_file.name
     targets = {
         target: asked.model_copy(update={"dataset": str(file)})

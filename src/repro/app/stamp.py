@@ -23,7 +23,7 @@ def write(study: Study, name: str) -> None:
     results = [study.store.path(*place) for place in study.tasks()]
     record = {
         "name": name,
-        "files": {str(path): _fingerprint(path) for path in study.inputs()},
+        "files": {str(path): _fingerprint(path) for path in study.depends_on()},
         "code": code(),
         "beside": beside.seen(study.build),
         "results": [str(path.relative_to(home())) for path in results],

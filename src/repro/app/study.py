@@ -5,52 +5,64 @@ from __future__ import annotations
 import functools
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from repro import params
-from repro.app import refuse
+from repro.app import describe, planned, refuse
+from repro.app.named import files
 from repro.data.dataset import (
     Dataset,
     DatasetParams,
     find_dataset_file,
     load_dataset_params,
-    prepare,
 )
+from repro.document import read
+from repro.errors import UserError
 from repro.experiments import costs, effort, grid, labels, registry
 from repro.experiments.budget import Budget, budget, distinct
+from repro.experiments.doors import Doors
 from repro.experiments.estimate import Estimator
-from repro.experiments.profile import MEANINGLESS, Profile
+from repro.experiments.profile import Profile
 from repro.experiments.replicates import PairLosses
 from repro.experiments.runs import Runs, Trained
-from repro.params import UserError
 from repro.places import ROOT, home
+from repro.progress import clock
 from repro.provenance import surroundings
 from repro.store import Store, digest, write_json
-from repro.work import local, pace
-from repro.work.progress import clock
+from repro.work import execute, pace
 from repro.work.queue import Task
 
 
 class Study:
     """A profile on a dataset, its runs in the store, and what they answer."""
 
-    def __init__(self, profile_file: Path, dataset_file: Path | None = None) -> None:
-        self.profile_file = profile_file
+    def __init__(
+        self,
+        profile_file: Path,
+        dataset_file: Path | None = None,
+        overlays: Sequence[Path] = (),
+        doors: Doors | None = None,
+    ) -> None:
+        self.profile_file, self.overlays = profile_file, tuple(overlays)
+        self.doors = doors or Doors()
         refuse.unwritable(home())
-        self.profile = params.load(profile_file, Profile)
-        self.dataset_file = dataset_file or find_dataset_file(self.profile.dataset)
+        self.document = read(profile_file, *overlays)
+        self.declared = params.validate(self.document, Profile)
+        self.dataset_file = dataset_file or find_dataset_file(self.declared.dataset)
         self.dataset_params = load_dataset_params(str(self.dataset_file))
-        self.name = f"{profile_file.stem}-{self.dataset_file.stem}"
+        self.profile_name = "+".join(each.stem for each in (profile_file, *overlays))
+        self.name = f"{self.profile_name}-{self.dataset_file.stem}"
         self.store = Store(home() / "runs")
         self.build = home() / "build" / self.name
         self._swept = False
 
     @classmethod
     def open(cls, name: str) -> Study:
-        """The study called `profile`, `profile:dataset` (names or paths); prints what it is."""
+        """The study called `profile[+overlay...][:dataset]` (names or paths); prints what it is."""
         study = cls(*files(name))
         print(study.describe())
         return study
@@ -63,7 +75,7 @@ class Study:
         dataset_params: DatasetParams | None = None,
     ) -> Study:
         """This study with another profile or other data, under a name and a build folder of its own."""
-        other = Study(self.profile_file, self.dataset_file)
+        other = Study(self.profile_file, self.dataset_file, self.overlays, self.doors)
         other.profile = profile or self.profile
         other.dataset_params = dataset_params or self.dataset_params
         other.name = f"{self.name}-{suffix}"
@@ -72,36 +84,31 @@ class Study:
 
     def describe(self) -> str:
         """The study in a few lines: what it runs, on which data, and where the results lie."""
-        profile, grid_ = self.profile, self.profile.grid
-        lines = [
-            f"study {self.name}: {profile.description}",
-            f"  models {', '.join(grid_.models)}; D {', '.join(f'{d:,}' for d in grid_.sizes)} pairs; "
-            f"{grid_.seeding()} (root {profile.seed})",
-            f"  batches of {profile.train.batch_pairs} pairs, "
-            f"{profile.train.negatives.count} negatives, {profile.texts.query_tokens}/"
-            f"{profile.texts.passage_tokens} tokens, {profile.encoder.scoring} score",
-        ]  # fmt: skip
-        for section in (profile.labels, profile.allocation, profile.weight_decay):
-            lines += [f"  {section.later()}"] if section else []
-        departures = self.dataset_params.source.departures()
-        if departures:
-            lines.append(
-                f"  NOTE: {self.dataset_params.name} is read from {', '.join(departures)}:"
-            )
-            lines.append(
-                "  its digest is recorded, not checked; its numbers compare with no other's"
-            )
-        return "\n".join([*lines, f"  {MEANINGLESS}"] if profile.meaningless else lines)
+        return describe.describe(self)
+
+    @functools.cached_property
+    def profile(self) -> Profile:
+        """The profile; the data sizes that it left open (`grid.sizes: auto`) are what the data support."""
+        declared, study = self.declared, self.declared.lr_study
+        if not declared.grid.doubled_to and not (study and study.automatic):
+            return declared
+        try:
+            settled = declared.grid.settled(len(self.dataset.splits.train))
+        except UserError as error:
+            place = self.document.place(("grid", "sizes"))
+            raise UserError(error.what, where=place, remedy=error.remedy) from None
+        rates = study and study.settled(settled.sizes)
+        return declared.model_copy(update={"grid": settled, "lr_study": rates})
 
     @functools.cached_property
     def dataset(self) -> Dataset:
         """The collection, its splits and its evaluation sets (made on first use)."""
-        return prepare(self.store, self.dataset_params)
+        return self.doors.dataset(self.store, self.dataset_params)
 
     @functools.cached_property
     def runs(self) -> Runs:
         """The runs that the profile asks for."""
-        return Runs(self.profile, self.dataset, self.store, self.estimator())
+        return Runs(self.profile, self.dataset, self.store, self.estimator(), self.doors)
 
     def estimator(self) -> Estimator:
         """What estimates rest on: runs in the store, else a record of `repro tune`; the pace."""
@@ -129,6 +136,7 @@ class Study:
 
     def calibrate(self) -> None:
         """Measure how fast this machine is on each model of the profile."""
+        refuse.elsewhere(self)
         first: dict[str, Trained] = {}
         for run in self.planned():
             first.setdefault(run.train.inputs["weights"], run)
@@ -144,7 +152,7 @@ class Study:
                 refuse.sizes(self, name)
                 found[name] = runs(self.runs)
             except UserError as error:
-                place = error.where or params.read(self.profile_file).place((name,))
+                place = error.where or self.document.place((name,))
                 raise UserError(error.what, where=place, remedy=error.remedy) from None
         return {name: runs for name, runs in found.items() if runs}
 
@@ -155,7 +163,7 @@ class Study:
         """
         self.planned()
         follow = registry.later(self.runs) if later else {}
-        return budget(self.runs, self.experiments(), local.workers(self.profile.execute), follow)
+        return budget(self.runs, self.experiments(), execute.at_once(self.profile.execute), follow)
 
     def planned(self) -> list[Trained]:
         """Every training run of the study, each once; refused where a model or the data lack."""
@@ -190,6 +198,8 @@ class Study:
         while True:
             tasks = self.tasks()
             new = [task for place, task in tasks.items() if place not in known]
+            if not all(self.store.has(*place) for place in tasks.keys() - known):
+                planned.write(self)
             if not new:
                 return failed
             known |= tasks.keys()
@@ -197,7 +207,7 @@ class Study:
 
     def _make(self, tasks: list[Task]) -> dict[str, str]:
         expected, began = self.budget(), time.monotonic()
-        failed = local.run(self.store, tasks, self.profile.execute, title=self.name)
+        failed = execute.run(self.store, tasks, self.profile.execute, title=self.name)
         if expected.total.flop > 0 and not failed:
             took = time.monotonic() - began
             print(
@@ -223,10 +233,10 @@ class Study:
         return grid.pair_losses(self.runs)
 
     @property
-    def comparable(self) -> bool:
-        """Whether the papers' own numbers may be held against this study's."""
+    def comparable(self) -> list[str]:
+        """Sources and claims whose printed numbers may be held against this study's."""
         own = self.dataset_file == find_dataset_file(self.profile.dataset)
-        return self.profile.comparable and own
+        return self.profile.comparable if own and not self.profile.meaningless else []
 
     def answers(self) -> dict[str, Any]:
         """What each experiment answers: experiment -> its answers.
@@ -266,17 +276,18 @@ class Study:
         png = (self.build / "figures" / f"{name}.png").read_bytes()
         display(Image(png, alt=alt, width=figure.get_figwidth() * 80))
 
-    def inputs(self) -> list[Path]:
+    def depends_on(self) -> list[Path]:
         """The files and folders, apart from the code, that the results depend on."""
         planned = self.planned()
         weights = {self.runs.source(run.train.inputs["weights"]).folder for run in planned}
         asked = self.profile.transfer
         weights |= labels.models(self.profile)
         others = [find_dataset_file(name).resolve() for name in (asked.datasets if asked else [])]
-        sources = {run.train.inputs["dataset"]["source"].get("folder") for run in planned}
-        data = [Path(folder) for folder in sorted(filter(None, sources))]
-        files = [self.profile_file.resolve(), self.dataset_file.resolve(), *others]
-        return [*files, *sorted(weights), *data]
+        datasets = {json.dumps(run.train.inputs["dataset"], sort_keys=True) for run in planned}
+        sources = [DatasetParams.model_validate_json(text).source for text in sorted(datasets)]
+        data = [path for source in sources for paths in source.paths().values() for path in paths]
+        own = [path.resolve() for path in (self.profile_file, *self.overlays, self.dataset_file)]
+        return [*own, *others, *sorted(weights), *data]
 
     def digests(self) -> dict[str, str]:
         """The digests of the data that the runs stand on."""
@@ -286,19 +297,3 @@ class Study:
     def provenance(self) -> dict[str, Any]:
         """Code, packages, machine and data digests, for the foot of a page."""
         return {**surroundings(), "digests": self.digests()}
-
-
-def files(name: str) -> tuple[Path, Path | None]:
-    """The profile file and the dataset file (None: the profile's own) that a study's name means."""
-    profile, _, dataset = name.partition(":")
-    named = Path(profile).absolute()
-    if named.suffix not in (".yaml", ".yml") and not named.is_file():
-        named = ROOT / "params" / f"{profile}.yaml"
-        if not named.exists():
-            known = sorted(
-                p.stem for p in (ROOT / "params").glob("*.yaml") if "grid:" in p.read_text()
-            )
-            raise UserError(
-                f"there is no profile `{profile}`", remedy=params.nearest(profile, known)
-            )
-    return named, find_dataset_file(dataset) if dataset else None

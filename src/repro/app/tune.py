@@ -40,11 +40,12 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tune, print table and choice, and write the record."""
-    from repro.app.study import Study, files
+    from repro.app.named import files
+    from repro.app.study import Study
+    from repro.errors import UserError
     from repro.experiments.tuning import TuneParams, Tuning
-    from repro.params import UserError
     from repro.store import write_json
-    from repro.work import local
+    from repro.work import execute
 
     if args.json is not None and args.json.is_dir():
         raise UserError("this is a directory", where=str(args.json), remedy="name a file")
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         f"{', '.join(f'{d:,}' for d in tuning.sizes)}, on the tuning split alone "
         f"({len(tuning.view.evaluation('validation').pairs):,} pairs evaluated)"
     )
-    tuning.run(lambda tasks: local.run(study.store, tasks, study.profile.execute, title="tune"))
+    tuning.run(lambda tasks: execute.run(study.store, tasks, study.profile.execute, title="tune"))
     record = {"study": study.name, **tuning.record()}
     print(as_text(tuning, record))
     study.build.mkdir(parents=True, exist_ok=True)

@@ -12,25 +12,19 @@ from pydantic import Field, model_validator
 from tokenizers import Tokenizer
 
 from repro import params as parameters
-from repro.data import arrays, duplicates, evaluation, splits, tokens
+from repro.data import arrays, automatic, duplicates, evaluation, splits, tokens
 from repro.data.collection import Collection, assemble
 from repro.data.duplicates import DuplicatesParams
 from repro.data.evaluation import EvaluationParams, EvaluationSet, SplitName
-from repro.data.negatives import Judgements
+from repro.data.expected import Declared, Expected
+from repro.data.negatives import Judgements, own_negatives
 from repro.data.sources.registry import Source
 from repro.data.splits import Splits, SplitSizes
 from repro.data.tokens import TokenTable
-from repro.params import Params, UserError
-from repro.store import Store
-
-
-class Expected(Params):
-    """What the collection must turn out to be: a check that it is the one that is meant."""
-
-    digest: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    queries: int | None = Field(default=None, ge=1)
-    passages: int | None = Field(default=None, ge=1)
-    pairs: int | None = Field(default=None, ge=1)
+from repro.document import read
+from repro.errors import UserError, nearest
+from repro.params import Params, switch
+from repro.store import Store, write_json
 
 
 class TargetParams(Params):
@@ -51,12 +45,36 @@ class DatasetParams(Params):
     seed: int = Field(ge=0, lt=2**63)  # fixes splits and evaluation sets
     duplicates: DuplicatesParams = DuplicatesParams()
     splits: SplitSizes = SplitSizes()
+    automatic: bool = False  # `splits: auto`: sizes by the rule of `repro.data.automatic`
     evaluation: EvaluationParams = EvaluationParams()
     expected: Expected = Expected()
+    declared: Declared | None = switch(None)
     targets: dict[str, TargetParams] = {}  # out of domain, by name (`repro.data.targets`)
+
+    def in_words(self) -> str:
+        """Sizes of the splits, and K, in one line."""
+        sizes = ", ".join(f"{name} {size:,}" for name, size in self.splits.sizes.items() if size)
+        k = self.evaluation.negatives
+        fewer = " (256 are not eligible)" if k < 256 else ""
+        return f"{sizes} pairs; {k} negatives in evaluation{fewer}"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _auto(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("splits") == "auto":
+            rest = {name: value for name, value in values.items() if name != "splits"}
+            return {**rest, "automatic": True}
+        return values
 
     @model_validator(mode="after")
     def _sets_fit_splits(self) -> DatasetParams:
+        if self.automatic:
+            if "sets" in self.evaluation.model_fields_set:
+                raise ValueError(
+                    "`splits: auto` chooses the evaluation sets as well\n"
+                    "  remedy: leave evaluation.sets out, or state the splits"
+                )
+            return self
         for name, size in self.evaluation.sets.items():
             split = getattr(self.splits, name)
             if size.pairs > split:
@@ -64,6 +82,22 @@ class DatasetParams(Params):
                     f"evaluation.sets.{name} is to have {size.pairs} pairs; splits.{name} is {split}\n"
                     f"  remedy: raise splits.{name}, lower the pairs, or leave the set out"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _official_splits_are_whole(self) -> DatasetParams:
+        official, parts = self.splits.official, self.source.parts()
+        for name in (*official.train, *official.test) if official else ():
+            if name not in parts:
+                raise ValueError(
+                    f"splits.official: the source has no part {name!r} of judgements\n"
+                    f"  remedy: {nearest(name, parts) if parts else 'leave splits.official out'}"
+                )
+        if official and self.duplicates.drop:
+            raise ValueError(
+                "official splits stay whole: near-duplicates are reported, not dropped\n"
+                "  remedy: duplicates.drop: false"
+            )
         return self
 
 
@@ -85,22 +119,45 @@ class Dataset:
     digests: dict[str, str]
     view: Literal["", "tuning"] = ""
 
+    @property
+    def is_here(self) -> bool:
+        """Whether its texts are there; else it is only declared (`repro.data.declared`)."""
+        return True
+
     @cached_property
     def judgements(self) -> Judgements:
         """The judged positives of each query."""
         return Judgements.of(self.collection)
+
+    @cached_property
+    def own_negatives(self) -> Judgements:
+        """The hard negatives of each query that training may use."""
+        return own_negatives(self.collection, self.splits.pool)
+
+    @property
+    def own_digest(self) -> str:
+        """The digest of these hard negatives."""
+        own = self.own_negatives
+        return arrays.digest({"offsets": own.offsets, "passages": own.passages})
 
     def evaluation(self, name: SplitName) -> EvaluationSet:
         """The evaluation set of a split; raises `UserError` where the file declares none."""
         if name not in self.evaluations:
             raise UserError(
                 f"the dataset {self.params.name} has no evaluation set `{name}`",
-                remedy=parameters.nearest(name, list(self.evaluations)),
+                remedy=nearest(name, list(self.evaluations)),
             )
         return self.evaluations[name]
 
-    def tokens(self, store: Store, tokenizer: Tokenizer, tokenizer_digest: str) -> TokenTable:
-        """The token table of the collection; the digest stands for the tokenizer in its key."""
+    def tokens(
+        self, store: Store, tokenizer: Tokenizer | None, tokenizer_digest: str
+    ) -> TokenTable:
+        """The token table of the collection; the digest stands for the tokenizer in its key.
+
+        tokenizer: None where it is not on this machine; the table then has lengths alone, for a plan.
+        """
+        if tokenizer is None:
+            return self._by_words
         spec = {
             "collection": self.collection.digest,
             "tokenizer": tokenizer_digest,
@@ -112,16 +169,22 @@ class Dataset:
         )
         return TokenTable.load(folder)
 
+    @cached_property
+    def _by_words(self) -> TokenTable:
+        return tokens.by_words(self.collection)
+
 
 def load_dataset_params(name: str) -> DatasetParams:
-    """The parameters in the dataset file `name`; a relative folder starts from where it stands."""
+    """The parameters in the dataset file `name`; a relative path starts from where it stands."""
     path = find_dataset_file(name)
-    document = parameters.read(path)
-    source = document.data.get("source")
-    if isinstance(source, dict) and isinstance(source.get("folder"), str):
-        source["folder"] = str(path.parent / Path(source["folder"]).expanduser())
+    document = read(path)
     found = parameters.validate(document, DatasetParams)
-    return found.model_copy(update={"targets": _placed(found.targets, document)})
+    return found.model_copy(
+        update={
+            "source": found.source.placed(path.parent),
+            "targets": _placed(found.targets, document),
+        }
+    )
 
 
 def find_dataset_file(name: str) -> Path:
@@ -142,7 +205,7 @@ def find_dataset_file(name: str) -> Path:
     raise UserError(
         f"there is no dataset {name!r}",
         where=str(folders[0]),
-        remedy=parameters.nearest(name, there) if there else "name the path of a dataset file",
+        remedy=nearest(name, there) if there else "name the path of a dataset file",
     )
 
 
@@ -172,42 +235,57 @@ def _is_path(name: str) -> bool:
 def prepare(store: Store, params: DatasetParams) -> Dataset:
     """The dataset that `params` describe: each stage is found in the store, or made.
 
+    The sizes of `splits: auto` are chosen here: the dataset's own `params` state them.
     Raises `UserError` where the source cannot be read, is not what is expected, or is too small.
     """
-    folder = store.get_or_make("collection", _collection_spec(params), _collection_maker(params))
-    collection = Collection.load(folder)
-    component = arrays.load(folder, "component")
-    _check_expected(collection, params)
+    collection, component, key = collect(store, params)
+    if params.automatic:
+        sizes, sets = automatic.choose(collection, component, params.evaluation, params.seed)
+        params = params.model_copy(update={"splits": sizes, "evaluation": sets, "automatic": False})
     folder = store.get_or_make(
-        "splits", _splits_spec(params, folder.name), _splits_maker(params, collection, component)
+        "splits", _splits_spec(params, key), _splits_maker(params, collection, component)
     )
     drawn = Splits.load(folder)
-    sets = {name: EvaluationSet.load(folder / name) for name in params.evaluation.sets}
+    found = {name: EvaluationSet.load(folder / name) for name in params.evaluation.sets}
     digests = {
         "collection": collection.digest,
         "components": arrays.digest({"component": component}),
         "splits": drawn.digest,
-        **{f"evaluation.{name}": each.digest for name, each in sets.items()},
+        **{f"evaluation.{name}": each.digest for name, each in found.items()},
     }
-    return Dataset(params, collection, component, drawn, sets, digests)
+    return Dataset(params, collection, component, drawn, found, digests)
+
+
+def collect(store: Store, params: DatasetParams) -> tuple[Collection, np.ndarray, str]:
+    """The collection without its duplicates, the component of each passage, and their key."""
+    folder = store.get_or_make("collection", _collection_spec(params), _collection_maker(params))
+    collection = Collection.load(folder)
+    if not params.source.departures():  # else the digest is recorded with the results
+        params.expected.check(collection)
+    return collection, arrays.load(folder, "component"), folder.name
 
 
 def _collection_spec(params: DatasetParams) -> dict[str, Any]:
+    # Collections stored before parts were kept have none: official splits do not take those.
+    parts = {"parts": params.source.parts()} if params.splits.official else {}
     return {
         "name": params.name,
         "language": params.language,
-        "source": params.source.model_dump(mode="json", exclude={"folder"}),
+        "source": params.source.model_dump(mode="json", exclude=set(params.source.paths())),
         "fingerprint": params.source.fingerprint(),
-        "duplicates": params.duplicates.model_dump(mode="json") | {"rules": duplicates.RULES},
+        "duplicates": params.duplicates.spec(),
+        **parts,
     }
 
 
 def _collection_maker(params: DatasetParams) -> Any:
     def make(folder: Path) -> None:
-        read = assemble(params.name, params.language, params.source.read())
+        read = assemble(params.name, params.language, params.source.read(), folder)
         unique = duplicates.remove_duplicates(read, params.duplicates)
         unique.collection.save(folder)
         arrays.save(folder, {"component": unique.component})
+        if params.source.origin():
+            write_json(folder / "origin.json", params.source.origin())
 
     return make
 
@@ -216,7 +294,8 @@ def _splits_spec(params: DatasetParams, collection_key: str) -> dict[str, Any]:
     return {
         "collection": collection_key,
         "seed": params.seed,
-        "splits": params.splits.model_dump(mode="json") | {"rules": splits.RULES},
+        "splits": params.splits.model_dump(mode="json", exclude_none=True)
+        | {"rules": splits.RULES},
         "evaluation": params.evaluation.model_dump(mode="json") | {"rules": evaluation.RULES},
     }
 
@@ -232,16 +311,3 @@ def _splits_maker(params: DatasetParams, collection: Collection, component: np.n
             each.save(folder / name)
 
     return make
-
-
-def _check_expected(collection: Collection, params: DatasetParams) -> None:
-    if params.source.departures():
-        return  # the digest is recorded with the results, and not checked
-    found = {"digest": collection.digest, **collection.counts}
-    for key, value in params.expected.model_dump(exclude_none=True).items():
-        if found[key] != value:
-            raise UserError(
-                f"the collection {params.name} is not the expected one: "
-                f"its {key} is {found[key]}, {value} was expected",
-                remedy="check the source; where the change is meant, put it under `expected:`",
-            )

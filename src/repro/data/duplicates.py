@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sparse
 from pydantic import Field, model_validator
 
+from repro.data import same
 from repro.data.collection import Collection
-from repro.data.similarity import Near, near_texts
+from repro.data.similarity import Near, near_among, near_texts
 from repro.data.text import normal, words
 from repro.params import Params
 
@@ -24,6 +26,10 @@ class DuplicatesParams(Params):
     """What counts as the same."""
 
     drop: bool = True  # false: nothing is dropped, all that would be is joined to one component
+    # Among which passages near ones are looked for.  Passages with the same first words are found among
+    # all, always.  Under `judged` (millions of passages) one without a judgement may be near to a judged
+    # one and still be drawn as its negative, and may stay in the corpus; under `none` any may.
+    near: Literal["all", "judged", "none"] = "all"
     drop_ambiguous: bool = False  # all pairs of a query that stands over passages unlike each other
     first_words: int = Field(default=25, ge=1, le=1000)  # passages alike in these are the same
     shingle_words: int = Field(default=4, ge=1, le=20)
@@ -34,7 +40,17 @@ class DuplicatesParams(Params):
     def _looser(self) -> DuplicatesParams:
         if self.join_jaccard > self.drop_jaccard:
             raise ValueError("join_jaccard is above drop_jaccard\n  remedy: join_jaccard: 0.3")
+        if self.drop_ambiguous and self.near == "none":
+            raise ValueError(
+                "drop_ambiguous asks which passages are alike, near: none looks for none\n"
+                "  remedy: near: judged"
+            )
         return self
+
+    def spec(self) -> dict[str, Any]:
+        """What determines the result; `near` stands in it where it is not the default."""
+        left_out = {"near"} if self.near == "all" else set()
+        return self.model_dump(mode="json", exclude=left_out) | {"rules": RULES}
 
 
 @dataclass(frozen=True)
@@ -52,9 +68,14 @@ def remove_duplicates(collection: Collection, params: DuplicatesParams) -> Uniqu
     `params.drop_ambiguous`); pairs whose query is identical to an earlier one (case and white space
     aside); with them the passages left without a pair; passages that share their first words with
     an earlier one; passages near to an earlier one that stays.  Counts go into `dropped`.
+
+    Near passages are looked for among those that `params.near` names.  Where that is not all of them,
+    an unjudged passage near to a judged one stays a passage of its own: it may be drawn as a negative
+    of that one's query, or be trained on as a negative where the judged one is evaluated.  Of K
+    negatives out of n passages, a query with r such passages meets one with a chance of about K r / n.
     """
-    near = near_texts(collection.passages, params.shingle_words, params.join_jaccard)
-    start = first_of(tuple(words(text)[: params.first_words]) for text in collection.passages)
+    near = _near(collection, params)
+    start = _first_with_start(collection, params.first_words)
     gone: dict[str, int] = {}
     passage = np.ones(len(collection.passages), bool)
     pair = np.ones(len(collection.pairs), bool)
@@ -68,16 +89,17 @@ def remove_duplicates(collection: Collection, params: DuplicatesParams) -> Uniqu
         pair &= ~later
         passage = _still_paired(collection, pair)
         gone["passage left without a pair"] = int((~passage).sum())
-        same = passage & (first_of(start, among=passage) != np.arange(len(passage)))
-        gone[f"passage with an identical start ({params.first_words} words)"] = int(same.sum())
-        passage &= ~same
+        again = passage & (same.firsts_among(start, passage) != np.arange(len(passage)))
+        gone[f"passage with an identical start ({params.first_words} words)"] = int(again.sum())
+        passage &= ~again
         close = _near_an_earlier(near.at_least(params.drop_jaccard), passage)
         gone["passage near to an earlier one"] = int(close.sum())
         passage &= ~close
         pair &= _count_what_follows(collection, passage, pair, gone)
     links = near.links(among=passage)
     if not params.drop:
-        links = np.concatenate([links, np.stack([start, np.arange(len(start))], axis=1)])
+        later = np.flatnonzero(start != np.arange(len(start)))
+        links = np.concatenate([links, np.stack([start[later], later], axis=1)])
     label = components(links, len(passage))[passage]
     component = np.unique(label, return_inverse=True)[1].astype(np.int32)
     return Unique(collection.keep(passage, pair, gone), component)
@@ -99,6 +121,27 @@ def first_of(values: Iterable[Hashable], among: np.ndarray | None = None) -> np.
         for index, value in enumerate(values)
     ]
     return np.array(firsts, np.int64)
+
+
+def _near(collection: Collection, params: DuplicatesParams) -> Near:
+    n, measure = len(collection.passages), (params.shingle_words, params.join_jaccard)
+    if params.near == "all":
+        return near_texts(collection.passages, *measure)
+    judged = np.unique(collection.pairs[:, 1]).astype(np.int64)
+    if params.near == "judged":
+        return near_among(collection.passages, judged, *measure)
+    return Near(np.arange(n), np.empty((0, 2), np.int64), np.empty(0))
+
+
+def _first_with_start(collection: Collection, n_words: int) -> np.ndarray:
+    """int64 [n_passages]: for each the first passage whose first `n_words` words are the same."""
+
+    def start(text: str) -> str:
+        return " ".join(words(text)[:n_words])
+
+    texts = collection.passages
+    digest = same.digests(map(start, texts), len(texts))
+    return same.firsts(digest, lambda row: start(texts[row]))
 
 
 def _ambiguous(collection: Collection, near: Near) -> np.ndarray:

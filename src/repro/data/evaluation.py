@@ -14,7 +14,8 @@ from repro.data import arrays
 from repro.data.collection import Collection
 from repro.data.negatives import Judgements, forbidden
 from repro.data.splits import Splits
-from repro.params import Params, UserError
+from repro.errors import UserError
+from repro.params import Params
 from repro.seeds import stream
 
 RULES = 1  # raise it when the drawing changes on purpose
@@ -55,7 +56,7 @@ class EvaluationParams(Params):
 
     @model_validator(mode="after")
     def _enough_passages(self) -> EvaluationParams:
-        for name, size in self.sets.items():
+        for name, size in self.sets.items() if "sets" in self.model_fields_set else ():
             if size.passages <= self.negatives:
                 raise ValueError(
                     f"{self.negatives} negatives a pair cannot be drawn from the "

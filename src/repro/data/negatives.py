@@ -10,7 +10,8 @@ from pydantic import Field
 
 from repro.data.collection import Collection
 from repro.data.text import normal
-from repro.params import Params, UserError
+from repro.errors import UserError
+from repro.params import Params
 from repro.seeds import stream
 
 
@@ -23,6 +24,8 @@ class NegativesParams(Params):
         "batch"  # one draw for the whole batch, or one for each query
     )
     in_batch: bool = False  # the positives of the batch's other pairs serve as well
+    # Added to these: that many of each query's own, which the data name (`negative` of a source).
+    own: int = Field(default=0, ge=0, le=1000, exclude_if=lambda own: own == 0)
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,33 @@ def draw_negatives(
         return random.choice(pool, params.count, replace=False).astype(np.int32)
     drawn = [random.choice(pool, params.count, replace=False) for _ in range(n_queries)]
     return np.array(drawn, np.int32).reshape(n_queries, params.count)
+
+
+def own_negatives(collection: Collection, pool: np.ndarray) -> Judgements:
+    """The hard negatives of each query that training may see: those in `pool`.
+
+    No block of an evaluated pair reaches into the pool, so that none of them answers an evaluated query.
+    """
+    inside = np.zeros(len(collection.passages), bool)
+    inside[pool] = True
+    found = collection.negatives[inside[collection.negatives[:, 1]]]
+    found = found[np.lexsort(found.T[::-1])]
+    counts = np.bincount(found[:, 0], minlength=len(collection.queries))
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Judgements(offsets, found[:, 1].astype(np.int32))
+
+
+def draw_own(
+    own: Judgements, queries: np.ndarray, count: int, seed: int, step: int
+) -> list[np.ndarray]:
+    """For each query the negatives of its own that the step uses: `count`, or all where there are fewer."""
+    random = stream(seed, "own negatives", step)
+    drawn = []
+    for query in queries:
+        theirs = own.passages[own.offsets[query] : own.offsets[query + 1]]
+        few = len(theirs) <= count
+        drawn.append(theirs if few else random.choice(theirs, count, replace=False))
+    return drawn
 
 
 def forbidden(component: np.ndarray, positives: np.ndarray, passages: np.ndarray) -> np.ndarray:

@@ -20,7 +20,8 @@ import scipy.sparse as sparse
 
 from repro.data.text import words
 
-CANDIDATES = 1 << 22  # about how many are looked at together: bounds the memory
+CANDIDATES = 1 << 22  # about how many are found together: bounds the memory
+COMPARED = 1 << 18  # so many of them are compared together: bounds it too
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,14 @@ class Near:
         others = np.sort(head[self.pairs], axis=1)
         links = np.concatenate([own[own[:, 0] < own[:, 1]], others[others[:, 1] < len(head)]])
         return links[np.lexsort((links[:, 1], links[:, 0]))]
+
+
+def near_among(texts: Sequence[str], among: np.ndarray, n_words: int, jaccard: float) -> Near:
+    """`near_texts` of the texts at `among` (int64, rising) alone; no other is near to anything."""
+    near = near_texts([texts[index] for index in among.tolist()], n_words, jaccard)
+    first = np.arange(len(texts))
+    first[among] = among[near.first]
+    return Near(first, among[near.pairs], near.jaccard)
 
 
 def near_texts(texts: Sequence[str], n_words: int, jaccard: float) -> Near:
@@ -101,12 +110,13 @@ def similar_rows(sets: sparse.csr_array, jaccard: float) -> tuple[np.ndarray, np
         one += start
         small, large = np.minimum(size[one], size[other]), np.maximum(size[one], size[other])
         keep = (one < other) & (small >= jaccard * large)
-        one, other = one[keep], other[keep]
-        shared = sets[one].multiply(sets[other]).sum(axis=1)
-        found = shared / (size[one] + size[other] - shared)
-        near = found >= jaccard
-        pairs.append(np.stack([one[near], other[near]], axis=1))
-        similarity.append(found[near])
+        for part in np.array_split(np.flatnonzero(keep), int(keep.sum()) // COMPARED + 1):
+            left, right = one[part], other[part]
+            shared = sets[left].multiply(sets[right]).sum(axis=1)
+            found = shared / (size[left] + size[right] - shared)
+            near = found >= jaccard
+            pairs.append(np.stack([left[near], right[near]], axis=1))
+            similarity.append(found[near])
     return np.concatenate(pairs), np.concatenate(similarity)
 
 

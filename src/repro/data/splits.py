@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from pydantic import Field
 
 from repro.data import arrays
 from repro.data.blocks import find_blocks
 from repro.data.collection import Collection
-from repro.params import Params, UserError
+from repro.data.column import coded
+from repro.data.official import by_block, draw_test, drawn_and_tests
+from repro.data.sizes import Official, SplitSizes
+from repro.errors import UserError
 from repro.seeds import stream
 
 RULES = 4  # raise it when the drawing changes on purpose
@@ -27,17 +29,6 @@ GIANT_LEAST = 5  # pairs; but in a small collection a block up to this size is n
 RESERVED = 10  # one in ten blocks without a judgement is kept for the pools of evaluation sets
 
 
-class SplitSizes(Params):
-    """Pairs in each split; what is left trains, and must be `train` at least."""
-
-    validation: int = Field(default=600, ge=1, le=10**6)
-    test: int = Field(default=1000, ge=1, le=10**6)
-    tuning: int = Field(default=3000, ge=1, le=10**6)
-    generator: int = Field(default=2000, ge=0, le=10**6)  # kept for training a query generator
-    held_out: int = Field(default=1700, ge=0, le=10**6)  # about: whole groups, for out of domain
-    train: int = Field(default=10240, ge=1, le=10**9)
-
-
 @dataclass(frozen=True)
 class Splits:
     """Pair indices (int32, each in a seeded order) of each split, and two sets of passage indices.
@@ -45,8 +36,9 @@ class Splits:
     `pool`: the passages that training negatives come from; it does not depend on how many pairs are
     trained on, and no block of an evaluated, held-out or generator pair reaches into it.
     `reserve`: further passages that neither train nor answer an evaluated query.
-    `held_out_groups`: the groups whose pairs are held out.  `unused`: how many of their pairs are in
-    no split, because their block reaches into another group.
+    `held_out_groups`: the groups whose pairs are held out.  `unused`: how many pairs are in no split:
+    their block reaches from a held-out group into another one, or they are of an official part that is
+    not used, or not whole.
     """
 
     validation: np.ndarray
@@ -111,16 +103,20 @@ def draw_splits(
 
     Raises `UserError`, with the sizes that would fit, where the collection is too small.
     """
-    groups = _held_out_groups(collection, component, sizes.held_out, seed)
-    held = np.array([group in groups for group in collection.groups], bool)
-    split = _assign(collection, component, held, sizes, seed)
-    _check(collection.name, split, sizes)
+    drawn, tests = drawn_and_tests(collection, sizes.official)
+    groups = _held_out_groups(collection, component, drawn, sizes.held_out, seed)
+    names, group = coded(collection.groups)
+    held = np.isin(group, [index for index, name in enumerate(names) if name in groups])
+    split = _assign(collection, component, held, drawn, sizes, seed)
+    if sizes.official:
+        split[draw_test(collection.name, tests, sizes.test, seed)] = "test"
+    _check(collection, component, split, sizes, seed)
     order = stream(seed, "splits", "order")
     found = {
         name: order.permutation(np.flatnonzero(split == name)).astype(np.int32)
         for name in ("validation", "test", "tuning", "generator", "held_out", "train")
     }
-    found |= _pools(collection, component, held, split, seed)
+    found |= _pools(collection, component, held, drawn, tests, split, seed)
     return Splits(
         **found,
         held_out_groups=tuple(sorted(groups)),
@@ -129,23 +125,47 @@ def draw_splits(
     )
 
 
+def filled(
+    collection: Collection,
+    component: np.ndarray,
+    wanted: dict[str, int],
+    seed: int,
+    official: Official | None = None,
+) -> dict[str, int]:
+    """How many pairs each of the drawn splits gets, `wanted` at the most: nothing is torn apart.
+
+    Sizes that were found are filled when they are asked for in their turn; no group is held out.
+    """
+    found = wanted
+    drawn, _ = drawn_and_tests(collection, official)
+    none = np.zeros(len(collection.passages), bool)
+    while all(found.values()):
+        sizes = SplitSizes(**{"generator": 0, **found}, held_out=0, train=1, official=official)
+        split = _assign(collection, component, none, drawn, sizes, seed)
+        asked, found = found, {part: int((split == part).sum()) for part in found}
+        if found == asked:
+            break
+    return found
+
+
 def _held_out_groups(
-    collection: Collection, component: np.ndarray, wanted: int, seed: int
+    collection: Collection, component: np.ndarray, drawn: np.ndarray, wanted: int, seed: int
 ) -> set[str]:
     """Groups in seeded order, none with over a fifth of the wanted pairs, until that is enough."""
     if not wanted:
         return set()
-    names, group = np.unique(collection.groups, return_inverse=True)
+    names, group = coded(collection.groups)
     blocks = find_blocks(collection, component)
     known = np.unique(np.stack([blocks.of_passage, group], axis=1), axis=0)
     alone = np.bincount(known[:, 0])[blocks.of_pair] == 1  # the block holds no other group
+    alone &= drawn
     own = Counter(group[collection.pairs[alone, 1]].tolist())
     small = sorted(each for each, n in own.items() if names[each] and n <= wanted // 5)
     chosen: set[str] = set()
     found = 0
     for each in stream(seed, "splits", "held out").permutation(small).tolist():
         if found + own[each] <= wanted:
-            chosen.add(str(names[each]))
+            chosen.add(names[each])
             found += own[each]
     if found < 0.9 * wanted:
         raise UserError(
@@ -157,19 +177,31 @@ def _held_out_groups(
 
 
 def _assign(
-    collection: Collection, component: np.ndarray, held: np.ndarray, sizes: SplitSizes, seed: int
+    collection: Collection,
+    component: np.ndarray,
+    held: np.ndarray,
+    drawn: np.ndarray,
+    sizes: SplitSizes,
+    seed: int,
 ) -> np.ndarray:
-    """The name of each pair's split; "" where a held-out group's block reaches beyond them."""
+    """The name of each drawn pair's split; "" where a held-out group's block reaches beyond them."""
     pair_held = held[collection.pairs[:, 1]]
     split = np.full(len(pair_held), "", dtype="<U10")
     blocks = find_blocks(collection, component)
     mixed = np.intersect1d(blocks.of_passage[held], blocks.of_passage[~held])
-    split[pair_held & ~np.isin(blocks.of_pair, mixed)] = "held_out"
+    split[drawn & pair_held & ~np.isin(blocks.of_pair, mixed)] = "held_out"
 
-    inside = find_blocks(collection, component, ~pair_held).of_pair[~pair_held]
+    free = drawn & ~pair_held
+    if not free.any():
+        return split
+    inside = find_blocks(collection, component, free).of_pair[free]
     names, block = np.unique(inside, return_inverse=True)
     size = np.bincount(block, minlength=len(names)).tolist()
-    room = {name: getattr(sizes, name) for name in DRAWN if getattr(sizes, name)}
+    room = {
+        name: getattr(sizes, name)
+        for name in by_block(DRAWN, sizes.official)
+        if getattr(sizes, name)
+    }
     giant = max(min(room.values()) // GIANT, GIANT_LEAST)
     home = np.full(len(names), "train", dtype="<U10")
     for candidate in stream(seed, "splits", "blocks").permutation(len(names)).tolist():
@@ -178,37 +210,62 @@ def _assign(
         if name:
             home[candidate] = name
             room[name] -= size[candidate]
-    split[~pair_held] = home[block]
+    split[free] = home[block]
     return split
 
 
-def _check(name: str, split: np.ndarray, sizes: SplitSizes) -> None:
-    wanted = {part: getattr(sizes, part) for part in (*DRAWN, "train")}
+def _check(
+    collection: Collection, component: np.ndarray, split: np.ndarray, sizes: SplitSizes, seed: int
+) -> None:
+    wanted = {part: getattr(sizes, part) for part in (*by_block(DRAWN, sizes.official), "train")}
+    wanted = {part: size for part, size in wanted.items() if size}
     found = {part: int((split == part).sum()) for part in wanted}
-    if all(found[part] == wanted[part] for part in DRAWN) and found["train"] >= wanted["train"]:
+    drawn = {part: size for part, size in wanted.items() if part != "train"}
+    enough = found.get("train", 0) >= wanted.get("train", 0)
+    if enough and all(found[part] == drawn[part] for part in drawn):
         return
     there, needed = sum(found.values()), sum(wanted.values())
     if there >= needed:
+        loose = sum(found[part] for part in drawn)
+        less = {part: loose * size // sum(drawn.values()) for part, size in drawn.items()}
+        fit = filled(collection, component, less, seed, sizes.official)
+        fit["train"] = min(wanted["train"], there - sum(fit.values()))
         raise UserError(
-            f"the splits of {name} cannot be filled without tearing apart pairs that share a query, "
-            "a passage or near-duplicates: "
+            f"the splits of {collection.name} cannot be filled without tearing apart pairs that share a "
+            "query, a passage or near-duplicates: "
             + ", ".join(f"{part} {found[part]:,} of {wanted[part]:,}" for part in wanted),
-            remedy="lower the sizes (or raise duplicates.join_jaccard, where that is the cause)",
+            remedy=(
+                f"these would fit: {_in_words(fit)}" if all(fit.values()) else "lower the sizes"
+            )
+            + "; or raise min_score, where judgements are graded, or duplicates.join_jaccard",
         )
-    fit = {part: max(int(0.9 * size * there / needed), 1) for part, size in wanted.items() if size}
+    fit = {part: max(int(0.9 * size * there / needed), 1) for part, size in wanted.items()}
     raise UserError(
-        f"{name} is too small: its splits need {needed:,} pairs, there are {there:,} besides those "
-        "held out",
-        remedy="these would fit: " + ", ".join(f"{part}: {size}" for part, size in fit.items()),
+        f"{collection.name} is too small: its splits need {needed:,} pairs, there are {there:,} besides "
+        "those held out",
+        remedy=f"these would fit: {_in_words(fit)}",
     )
 
 
+def _in_words(sizes: dict[str, int]) -> str:
+    return ", ".join(f"{part}: {size}" for part, size in sizes.items())
+
+
 def _pools(
-    collection: Collection, component: np.ndarray, held: np.ndarray, split: np.ndarray, seed: int
+    collection: Collection,
+    component: np.ndarray,
+    held: np.ndarray,
+    drawn: np.ndarray,
+    tests: np.ndarray,
+    split: np.ndarray,
+    seed: int,
 ) -> dict[str, np.ndarray]:
-    """The pool of training negatives and the reserve: int32 passage indices in rising order."""
-    blocks = find_blocks(collection, component, ~held[collection.pairs[:, 1]])
-    evaluated = blocks.touched(np.isin(split, EVALUATED))
+    """The pool of training negatives and the reserve: int32 passage indices in rising order.
+
+    Of official tests (`tests`) no near-duplicate of a positive is in either.
+    """
+    blocks = find_blocks(collection, component, drawn & ~held[collection.pairs[:, 1]])
+    evaluated = blocks.touched(drawn & np.isin(split, EVALUATED))
     generator = blocks.touched(split == "generator") & ~evaluated
     train = blocks.touched(split == "train") & ~evaluated
     unjudged = ~blocks.touched(np.ones(len(split), bool))
@@ -217,7 +274,8 @@ def _pools(
         "pool": train | (unjudged & ~kept),
         "reserve": generator | (unjudged & kept),
     }
+    out = held | np.isin(component, component[collection.pairs[tests, 1]])
     return {
-        name: np.flatnonzero(mark[blocks.of_passage] & ~held).astype(np.int32)
+        name: np.flatnonzero(mark[blocks.of_passage] & ~out).astype(np.int32)
         for name, mark in chosen.items()
     }

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from repro.data.column import take
 from repro.data.dataset import Dataset, DatasetParams, load_dataset_params, prepare
 from repro.data.evaluation import EvaluationSet
 from repro.data.text import normal
-from repro.params import UserError
+from repro.errors import UserError
 from repro.store import Store
 
 
 def out_of_domain(
-    store: Store, params: DatasetParams
+    store: Store,
+    params: DatasetParams,
+    prepared: Callable[[Store, DatasetParams], Dataset] = prepare,
 ) -> Iterator[tuple[str, Dataset, EvaluationSet]]:
     """Name, dataset and evaluation set of each target that `params` declare, in their order.
 
     The set is the one of the target's dataset: drawn once, stored, named by its digest.  Raises
     `UserError` where the dataset has no such set, or where an encoder trained on `params` would have
-    seen a passage that the set asks for.
+    seen a passage that the set asks for.  prepared: makes a dataset of its parameters.
     """
-    trained = prepare(store, params) if params.targets else None
+    trained = prepared(store, params) if params.targets else None
     for name, target in params.targets.items():
-        dataset = prepare(store, load_dataset_params(target.dataset))
+        dataset = prepared(store, load_dataset_params(target.dataset))
         evaluation = dataset.evaluation(target.set)
-        seen = n_seen(trained, dataset, evaluation) if trained else 0
+        assert trained is not None
+        known = trained.is_here and dataset.is_here
+        seen = n_seen(trained, dataset, evaluation) if known else 0
         if seen:
             raise UserError(
                 f"the target {name} is not apart from what {params.name} trains on: "
@@ -44,6 +50,9 @@ def n_seen(trained: Dataset, target: Dataset, evaluation: EvaluationSet) -> int:
     splits, collection = trained.splits, trained.collection
     pairs = np.concatenate([splits.train, splits.generator])
     index = np.union1d(splits.pool, collection.pairs[pairs, 1])
-    known = {normal(collection.passages[i]) for i in index}
-    asked = target.collection.pairs[evaluation.pairs, 1]
-    return sum(normal(target.collection.passages[i]) in known for i in asked)
+    texts = target.collection.passages
+    asked = Counter(normal(texts[i]) for i in target.collection.pairs[evaluation.pairs, 1])
+    trained_on = np.zeros(len(collection.passages), bool)
+    trained_on[index] = True
+    met = {text for text in map(normal, take(collection.passages, trained_on)) if text in asked}
+    return sum(asked[text] for text in met)

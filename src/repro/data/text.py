@@ -11,6 +11,7 @@ _UNSPACED = (
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 )
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+_SPACED = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 _ASCII_WORD = re.compile(r"[a-z0-9_]+")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -46,6 +47,14 @@ def words(text: str) -> list[str]:
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())  # the same, at twice the speed
     return _WORD.findall(text.casefold())
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    """Where the words of `text` start and end, punctuation with them: runs without white space.
+
+    In CJK each character.
+    """
+    return [found.span() for found in _SPACED.finditer(text)]
 
 
 def normal(text: str) -> str:

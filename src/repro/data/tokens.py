@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,17 +12,19 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from repro.data import arrays
+from repro.data import arrays, tokenising
 from repro.data.collection import Collection
-from repro.params import UserError
+from repro.data.text import words
+from repro.errors import UserError
 
 RULES = 1  # raise it when the table changes on purpose
 MAX_IDS = 512  # ids kept of a text: more than any encoder here reads
-BATCH = 2048  # texts tokenised at once: bounds the memory
 MAX_UNKNOWN = 0.05  # a larger share of unknown tokens means the wrong vocabulary
 
 
+TOKENS_A_WORD = 1.3  # of English under a vocabulary of 30,522 word pieces, about: for plans alone
 _PARTS = ("queries", "passages")
+_NAMES = [f"{part}_{array}" for part in _PARTS for array in ("ids", "offsets")]
 
 
 @dataclass(frozen=True)
@@ -83,44 +86,61 @@ class TokenTable:
 def write_table(folder: Path, collection: Collection, tokenizer: Tokenizer) -> None:
     """Tokenise `collection` and write the table; the tokenizer is left as it is.
 
-    Raises `UserError` where more than one token in twenty is unknown.
+    Memory does not grow with the collection; an interrupted call goes on where it was
+    (`repro.data.tokenising`).  Raises `UserError` where more than one token in twenty is unknown.
     """
     own = Tokenizer.from_str(tokenizer.to_str())  # truncation is a state of the object
     own.no_padding()
     own.enable_truncation(MAX_IDS)
-    unknown_id = _unknown_id(own)
-    found: dict[str, np.ndarray] = {}
-    unknown = total = 0
+    unknown_token = unknown_id(own)
+    unknown = total = cut = 0
     for name in _PARTS:
-        tokens = tokenise(own, getattr(collection, name))
-        found |= {f"{name}_ids": tokens.ids, f"{name}_offsets": tokens.offsets}
-        total += len(tokens.ids)
-        unknown += 0 if unknown_id is None else int((tokens.ids == unknown_id).sum())
+        with (
+            arrays.Writer(folder, f"{name}_ids", np.int32) as all_ids,
+            arrays.Writer(folder, f"{name}_offsets", np.int64) as offsets,
+        ):
+            offsets.add([0])
+            texts, title = getattr(collection, name), f"tokens of the {name} of {collection.name}"
+            for ids, length in tokenising.shards(folder / "shards" / name, texts, own, title):
+                offsets.add(all_ids.size + np.cumsum(length, dtype=np.int64))
+                all_ids.add(ids)
+                cut += int((length == MAX_IDS).sum())
+                unknown += 0 if unknown_token is None else int((ids == unknown_token).sum())
+            total += all_ids.size
     share = unknown / max(total, 1)
+    shutil.rmtree(folder / "shards")
     if share > MAX_UNKNOWN:
         raise UserError(
             f"{share:.1%} of the tokens of {collection.name} are unknown to this vocabulary",
-            remedy=f"build vocabulary and weights from its text, `repro pretrain --dataset "
-            f"{collection.name}`, or name a model for the language {collection.language!r}",
+            remedy=other_models(collection.name, collection.language),
         )
-    arrays.save(folder, found)
-    cut = sum(int((np.diff(found[f"{name}_offsets"]) == MAX_IDS).sum()) for name in _PARTS)
     about: dict[str, Any] = {"unknown_share": share, "tokens": total, "texts_cut": cut}
-    about |= {"digest": arrays.digest(found)}
+    about |= {"digest": arrays.file_digest(folder, _NAMES)}
     (folder / "tokens.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def other_models(name: str, language: str) -> str:
+    """What to do where a vocabulary does not know the text of the dataset `name`."""
+    return (
+        f"build vocabulary and weights from its text, `repro pretrain --dataset {name}` (its name or "
+        f"file), or name a model for the language {language!r} under `models:` in the profile"
+    )
 
 
 def tokenise(tokenizer: Tokenizer, texts: Sequence[str]) -> Tokens:
     """`texts` as ids without special tokens, under the tokenizer's own truncation."""
-    parts = [np.empty(0, np.int32)]
-    lengths: list[int] = []
-    for start in range(0, len(texts), BATCH):
-        batch = list(texts[start : start + BATCH])
-        rows = [one.ids for one in tokenizer.encode_batch_fast(batch, add_special_tokens=False)]
-        lengths += [len(row) for row in rows]
-        parts.append(np.fromiter((each for row in rows for each in row), np.int32))
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return Tokens(np.concatenate(parts), offsets)
+    ids, length = tokenising.encode(tokenizer, texts)
+    return Tokens(ids, np.concatenate([[0], np.cumsum(length, dtype=np.int64)]))
+
+
+def by_words(collection: Collection) -> TokenTable:
+    """The lengths that the texts of `collection` have at 1.3 tokens a word, and no ids: for plans."""
+    parts = {}
+    for name in _PARTS:
+        counts = np.array([len(words(text)) for text in getattr(collection, name)], float)
+        lengths = np.clip(np.rint(TOKENS_A_WORD * counts), 1, MAX_IDS).astype(np.int64)
+        parts[name] = Tokens(np.empty(0, np.int32), np.concatenate([[0], np.cumsum(lengths)]))
+    return TokenTable(**parts, unknown_share=0.0, digest=f"words of {collection.digest}")
 
 
 def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -135,7 +155,8 @@ def _mapped(folder: Path, name: str) -> np.ndarray:
     return np.asarray(arrays.load(folder, name, mapped=True))
 
 
-def _unknown_id(tokenizer: Tokenizer) -> int | None:
+def unknown_id(tokenizer: Tokenizer) -> int | None:
+    """The id of the token that stands for all that the vocabulary does not know, if there is one."""
     model = json.loads(tokenizer.to_str())["model"]
     if model.get("unk_token") is not None:
         return tokenizer.token_to_id(model["unk_token"])

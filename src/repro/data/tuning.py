@@ -9,7 +9,7 @@ import numpy as np
 from repro.data import arrays
 from repro.data.blocks import find_blocks
 from repro.data.dataset import Dataset
-from repro.params import UserError
+from repro.errors import UserError
 
 
 def tuning_view(dataset: Dataset) -> Dataset:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pandas as pd
 from pydantic import Field, field_validator
 
+from repro.errors import UserError
 from repro.experiments import (
     allocation_claims,
     grid,
@@ -31,7 +32,7 @@ from repro.experiments.steps_law import (
 )
 from repro.laws import efficiency as eff
 from repro.laws.fit import fit
-from repro.params import Params, UserError, distinct
+from repro.params import Params, distinct
 
 if TYPE_CHECKING:
     from repro.experiments.runs import Runs, Trained
@@ -62,7 +63,7 @@ def runs(plan: Runs) -> list[Trained]:
     if table is None:
         return []
     try:
-        pair = matched.choose(table)
+        pair = matched.choose(table, f"n_{plan.profile.n}")
     except UserError:
         return []
     return [
@@ -73,21 +74,23 @@ def runs(plan: Runs) -> list[Trained]:
 
 
 def stand_ins(plan: Runs) -> list[Trained]:
-    """Runs that cost about as much as those to come, while the grid has holes: an upper bound.
+    """Runs that cost about as much as those to come, while the grid has holes.
 
-    They are the two dearest models on the largest size, one pair less: the grid's own cell is no
-    stand-in for a run that is not in it.
+    The rule takes the middle one of the budgets, so they are the two models in the middle, by cost,
+    on the middle size, one pair less: the grid's own cell is no stand-in for a run that is not in it.
     """
     asked = plan.profile.allocation
     if asked is None or _whole_grid(plan) is not None:
         return []
-    d = max(plan.profile.grid.sizes) - 1
+    sizes, models = sorted(plan.profile.grid.sizes), plan.profile.grid.models
+    d = sizes[len(sizes) // 2] - 1
     cells = {
         model: [plan.trained(model, pairs=d, seed=seed, ranked=False) for seed in asked.seeds]
-        for model in plan.profile.grid.models
+        for model in models
     }
-    dearest = sorted(cells.values(), key=lambda own: own[0].train.flop)[-2:]
-    return [run for own in dearest for run in own]
+    by_cost = sorted(cells.values(), key=lambda own: own[0].train.flop)
+    middle = max(len(by_cost) // 2 - 1, 0)
+    return [run for own in by_cost[middle : middle + 2] for run in own]
 
 
 def control_table(plan: Runs) -> pd.DataFrame | None:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import f as fisher
 
+from repro.errors import UserError
 from repro.experiments import law_fits
 from repro.experiments.answer import finite
 from repro.experiments.regime import cells as cells_of
@@ -23,7 +24,6 @@ from repro.experiments.replicates import cell_means, seed_noise
 from repro.laws.fit import fit
 from repro.laws.holdout import leave_one_out
 from repro.laws.table import Table
-from repro.params import UserError
 
 LAWS = {  # form -> what a bend of this kind is called
     "product": "",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from repro.experiments import costs
 from repro.experiments.runs import Runs, Trained
+from repro.work.plans import makespan
 from repro.work.queue import Task
 
 MARK = "(later)"  # marks the line of an experiment whose runs are not known yet
@@ -24,7 +24,9 @@ class Line:
     training: float  # seconds: steps, and the start of each run
     reading: float
     ranking: float
-    flop: float
+    flop: float  # of steps and rankings
+    reading_flop: float
+    steps: float
 
     @property
     def seconds(self) -> float:
@@ -96,20 +98,12 @@ def distinct(experiments: Mapping[str, list[Trained]]) -> list[Trained]:
     return list(found.values())
 
 
-def makespan(seconds: Iterable[float], workers: int) -> float:
-    """Seconds until so many workers have done all tasks, each taking the longest that is left."""
-    busy = [0.0] * workers
-    for task in sorted(seconds, reverse=True):
-        heapq.heapreplace(busy, busy[0] + task)
-    return max(busy)
-
-
 def _line(
     plan: Runs, runs: list[Trained], counted: set[tuple[str, str]]
 ) -> tuple[Line, dict[tuple[str, str], Task]]:
     """The line of an experiment, and its tasks to do; adds their places to `counted`."""
     stored = shared = 0
-    training = reading = ranking = flop = 0.0
+    training = reading = ranking = flop = reading_flop = steps = 0.0
     missing: dict[tuple[str, str], Task] = {}
     for run in runs:
         places = [(task.kind, plan.store.key(task.kind, task.spec)) for task in run.tasks]
@@ -122,10 +116,13 @@ def _line(
             missing[where] = task
             flop += task.flop
             if task.kind == "train":
-                share = costs.reading_share(plan, run)
+                share, work = costs.reading_share(plan, run), costs.effort_of(plan, run)
+                steps += work.steps
+                reading_flop += work.readings * work.reading_flop
                 training += (1 - share) * task.seconds
                 reading += share * task.seconds
             else:
                 ranking += task.seconds
         counted.update(places)
-    return Line(len(runs), stored, shared, training, reading, ranking, flop), missing
+    seconds = training, reading, ranking
+    return Line(len(runs), stored, shared, *seconds, flop, reading_flop, steps), missing

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from repro import seeds
+from repro.errors import UserError
 from repro.experiments import headlines, public_tables
 from repro.experiments.answer import Answer, answer, part
 from repro.experiments.replicates import cell_means
@@ -19,7 +20,6 @@ from repro.laws.fit import fit
 from repro.laws.intervals import intervals
 from repro.laws.isoflop import closed_form
 from repro.laws.table import from_frame
-from repro.params import UserError
 from repro.places import reference_data
 
 AMARI = dict(zip(classics.AMARI, ("one", "volume", "noisy", "floor"), strict=True))

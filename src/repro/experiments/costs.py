@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,31 +19,74 @@ if TYPE_CHECKING:
     from repro.experiments.runs import Runs, Trained
 
 
-def effort(plan: Runs, spec: RunSpec, weights: str) -> Effort:
-    """The work of a training run."""
-    train, texts, model = spec.train, plan.texts(weights), plan.size(weights)
-    queries = texts.query_lengths(np.arange(len(plan.dataset.collection.queries)))
-    passages = _passage_lengths(plan, weights, plan.dataset)
-    n_passages = train.batch_pairs + train.negatives.count
-    a_step = train.batch_pairs * model.train_flop(queries) / len(queries)
-    a_step += n_passages * model.train_flop(passages) / len(passages)
-    a_reading = reading_flop(model, texts, plan.dataset.evaluation("validation"))
-    return plan.estimator.effort(spec, a_step, a_reading)
+def effort(plan: Runs, spec: RunSpec, weights: str, own_lr: float | None = None) -> Effort:
+    """The work of a training run; own_lr: the rate at which models like it take the usual passes."""
+    text = plan.text_cost(weights)
+    n_queries, n_passages = texts_of_step(plan, spec)
+    a_step = n_queries * text.query_flop + n_passages * text.passage_flop
+    return plan.estimator.effort(spec, a_step, plan.reading_flop(weights), own_lr)
+
+
+def flop_of_reading(plan: Runs, weights: str) -> float:
+    """FLOPs of measuring a model on the validation pairs once."""
+    validation = plan.dataset.evaluation("validation")
+    return reading_flop(plan.size(weights), plan.texts(weights), validation)
+
+
+def texts_of_step(plan: Runs, spec: RunSpec) -> tuple[int, float]:
+    """How many queries and passages a step embeds; of passages that are drawn anew the distinct ones."""
+    batch, drawn = spec.train.batch_pairs, float(spec.train.negatives.count)
+    if spec.train.negatives.sharing == "query":
+        pool = len(plan.dataset.splits.pool)
+        drawn = -pool * math.expm1(batch * math.log1p(-min(drawn / pool, 1 - 1e-12)))
+    return batch, batch * (1 + spec.train.negatives.own) + drawn
+
+
+@dataclass(frozen=True)
+class TextCost:
+    """The mean over a collection's texts: training FLOPs and tokens of a query, and of a passage."""
+
+    query_flop: float
+    passage_flop: float
+    query_tokens: float
+    passage_tokens: float
+
+    @classmethod
+    def of(cls, plan: Runs, weights: str) -> TextCost:
+        """What the texts of the dataset trained on cost a model."""
+        texts, model = plan.texts(weights).in_training(), plan.size(weights)
+        queries = texts.query_lengths(np.arange(len(plan.dataset.collection.queries)))
+        passages = _passage_lengths(plan, weights, plan.dataset)
+        return cls(
+            model.train_flop(queries) / len(queries),
+            model.train_flop(passages) / len(passages),
+            float(queries.mean()),
+            float(passages.mean()),
+        )
+
+
+def effort_of(plan: Runs, run: Trained) -> Effort:
+    """The work of a run."""
+    own_lr = plan.profile.models[run.model].lr
+    return effort(plan, run.spec, run.train.inputs["weights"], own_lr)
 
 
 def reading_share(plan: Runs, run: Trained) -> float:
     """The share of the readings in the seconds of a run."""
-    work = effort(plan, run.spec, run.train.inputs["weights"])
+    work = effort_of(plan, run)
     steps = plan.estimator.training(run.spec, replace(work, readings=0))
     return 1 - steps / plan.estimator.training(run.spec, work)
 
 
 def flop_of_ranking(plan: Runs, weights: str, dataset: Dataset, split: SplitName) -> float:
-    """FLOPs of encoding the searched passages and the evaluation set."""
-    model, lengths = plan.size(weights), _passage_lengths(plan, weights, dataset)
-    share = searched(plan, dataset) / len(lengths)
-    test = reading_flop(model, plan.texts(weights, dataset), dataset.evaluation(split))
-    return share * model.encode_flop(lengths) + test
+    """FLOPs of encoding the searched passages and the evaluation set; `plan` keeps them."""
+    where = weights, dataset.evaluation(split).digest
+    if where not in plan.rankings:
+        model, lengths = plan.size(weights), _passage_lengths(plan, weights, dataset)
+        share = searched(plan, dataset) / len(lengths)
+        test = reading_flop(model, plan.texts(weights, dataset), dataset.evaluation(split))
+        plan.rankings[where] = share * model.encode_flop(lengths) + test
+    return plan.rankings[where]
 
 
 def searched(plan: Runs, dataset: Dataset | None = None) -> int:

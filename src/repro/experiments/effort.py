@@ -63,27 +63,29 @@ class Effort:
 def effort(spec: RunSpec, steps: float, step_flop: float, reading_flop: float) -> Effort:
     """The work of a run of so many steps; its readings by the rule of the loop."""
     curve = spec.curve
-    n = max(int(min(steps, curve.max_steps)), 1)
+    n = max(int(min(steps, spec.max_steps)), 1)
     places = readings(np.cumsum(spec.rates(n)) / spec.lr_reference, curve)
     return Effort(
         n, 1 + _n_readings(places, step_flop, reading_flop, curve), step_flop, reading_flop
     )
 
 
-def expected_steps(spec: RunSpec, known: list[Finished]) -> float:
+def expected_steps(spec: RunSpec, known: list[Finished], own_lr: float | None = None) -> float:
     """A guess at all steps of a run.
 
     The passes over the pairs of `known` runs, a geometric mean in which the near ones weigh most:
     exp(-distance^2), by data size, rate, model and setting.  The number of passes that was common
     before counts as one more run, nearer than another model at the same rate: models like rates of
     their own, and their passes at these are alike.
+    own_lr: the model's own rate (none: that of the run); at another, steps go as its inverse, because
+    the curves of different rates collapse over lr-steps.
     """
-    usual = max(spec.curve.least_passes, PAST * PASSES)
+    usual = max(spec.curve.least_passes, PAST * PASSES * (own_lr or spec.lr) / spec.lr)
     passes = [usual, *(each.steps * each.setting[0] / each.pairs for each in known)]
     distance = np.array([USUAL, *(_distance(spec, each) for each in known)])
     weight = np.exp(distance.min() - distance)
     mean = float(np.exp((weight * np.log(passes)).sum() / weight.sum()))
-    return float(min(spec.curve.max_steps, mean * spec.pairs / spec.train.batch_pairs))
+    return float(min(spec.max_steps, mean * spec.pairs / spec.train.batch_pairs))
 
 
 def finished(store: Store) -> list[Finished]:

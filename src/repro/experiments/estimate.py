@@ -27,9 +27,11 @@ class Estimator:
             if each.seconds > 0 and each.machine == here and each.began >= self.pace.at
         ]
 
-    def effort(self, spec: RunSpec, step_flop: float, reading_flop: float) -> Effort:
-        """The work of a run."""
-        return effort(spec, expected_steps(spec, self.known), step_flop, reading_flop)
+    def effort(
+        self, spec: RunSpec, step_flop: float, reading_flop: float, own_lr: float | None = None
+    ) -> Effort:
+        """The work of a run; own_lr: see `expected_steps`."""
+        return effort(spec, expected_steps(spec, self.known, own_lr), step_flop, reading_flop)
 
     def training(self, spec: RunSpec, work: Effort) -> float:
         """Seconds of a training run on one worker."""

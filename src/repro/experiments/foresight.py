@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from repro.errors import UserError
 from repro.experiments import law_fits, rivals
 from repro.experiments.answer import Answer, answer, part
 from repro.laws import holdout
 from repro.laws.fit import fit
 from repro.laws.table import Table
-from repro.params import UserError
 
 Mask = NDArray[np.bool_]
 
@@ -68,11 +69,12 @@ def few_runs(form: str, table: Table) -> Answer:
 def single(form: str, table: Table, fixed: str, of: str) -> Answer:
     """S3, S4: R2 of a law in one variable at the largest value of the other."""
     column = table.columns[fixed]
-    rows = table.take((column == column.max()) & (table.bound == 0))
+    chosen = (column == column.max()) & (table.bound == 0)
     needed = 5  # three parameters and two to spare
-    if len(rows) < needed:
-        why = f"{len(rows)} {of} for 3 parameters: R2 says nothing with fewer than {needed}"
-        return answer(None, why, n=len(rows), blocked=why)
+    if chosen.sum() < needed:
+        why = f"{chosen.sum()} {of} for 3 parameters: R2 says nothing with fewer than {needed}"
+        return answer(None, why, n=int(chosen.sum()), blocked=why)
+    rows = table.take(chosen)
     try:
         fitted = fit(form, rows)
     except UserError as error:
@@ -80,6 +82,17 @@ def single(form: str, table: Table, fixed: str, of: str) -> Answer:
     names = ", ".join(f"{k} {v:.3g}" for k, v in fitted.parameters.items())
     why = f"{len(rows)} {of} at the largest {fixed.upper()}: {names}"
     return answer(holdout.r2_level(fitted), why, n=len(rows))
+
+
+def elsewhere(claims: Mapping[str, Answer]) -> Answer:
+    """S10: the lower R2 of the laws in N and in D (S3, S4), on other data with another family."""
+    both = [claims["S3"], claims["S4"]]
+    blocked = next((each["blocked"] for each in both if each.get("blocked")), "")
+    if blocked:
+        return answer(None, blocked, n=0, blocked=blocked)
+    r2 = min(float(each["value"]) for each in both)
+    why = "the lower R2 of the laws in N and in D; " + "; ".join(each["why"] for each in both)
+    return answer(r2, why, n=min(each["n"] for each in both), parts={"r2": part(r2)})
 
 
 def _foresee(form: str, table: Table, seen: Mask, held: Mask, rule: str) -> Answer:

@@ -185,7 +185,9 @@ def _confirmed(moves: pd.DataFrame, along: str) -> dict[str, Any]:
         return _row(check, "all", "not known", None, "the losses of single pairs are not there")
     held = confirmed(own)
     lacking = [
-        f"{name(step)} ({step['errors']:.1f} errors, test {step['test']:+.3f})"
+        f"{name(step)} (not measured)"
+        if np.isnan(step["errors"])
+        else f"{name(step)} ({step['errors']:.1f} errors, test {step['test']:+.3f})"
         for _, step in own[~held].sort_values("errors").iterrows()
     ]
     return _row(check, "all", f"{held.sum()} of {len(own)}", bool(held.all()), "; ".join(lacking))

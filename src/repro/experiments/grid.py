@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pandas as pd
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
+from repro.errors import UserError
 from repro.params import Params, distinct
 
 if TYPE_CHECKING:
@@ -16,11 +18,17 @@ if TYPE_CHECKING:
     from repro.experiments.runs import Runs, Trained
 
 
+LEAST, MOST = 160, 10**9  # pairs: the least size of `sizes: auto`, and no limit
+
+
 class GridParams(Params):
     """Which cells are run."""
 
     models: Annotated[list[str], Field(min_length=1)]
-    sizes: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1)]  # D, pairs
+    # D, pairs; `auto`, or `auto from 320 to 5120`: doublings, as many as the data support (`settled`).
+    sizes: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1)]
+    # `sizes: auto`: no size above this one, and the size that is listed is the least; 0: as listed.
+    doubled_to: Annotated[int, Field(exclude=True, ge=0)] = 0
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [
         0
     ]  # added to the run seed
@@ -28,6 +36,33 @@ class GridParams(Params):
     reseeds: Annotated[int, Field(ge=0, le=20)] = 0
 
     _distinct = field_validator("models", "sizes", "seeds")(distinct)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _auto(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or not isinstance(values.get("sizes"), str):
+            return values
+        found = re.fullmatch(r"auto(?: from ([0-9]{1,9}))?(?: to ([0-9]{1,9}))?", values["sizes"])
+        least, most = (int(found[1] or LEAST), int(found[2] or MOST)) if found else (1, 0)
+        if least > most:
+            raise ValueError(
+                f"sizes: {values['sizes']!r:.40} is no list of data sizes\n"
+                f"  remedy: write a list, `auto`, or `auto from {LEAST} to {32 * LEAST}`"
+            )
+        return {**values, "sizes": [least], "doubled_to": most}
+
+    def settled(self, available: int) -> GridParams:
+        """The grid with the sizes of `auto`: doublings of the least, up to `available` pairs."""
+        if not self.doubled_to:
+            return self
+        least, most = self.sizes[0], min(available, self.doubled_to)
+        if least > most:
+            raise UserError(
+                f"grid.sizes starts from {least:,} pairs, but there are {available:,} to train on",
+                remedy=f"write `sizes: auto from {available // 4}` or less, or add pairs",
+            )
+        sizes = [least << k for k in range((most // least).bit_length())]
+        return self.model_copy(update={"sizes": sizes})
 
     def more_seeds(self) -> list[int]:
         """The seeds of the re-seeded cells, beyond those of every cell."""

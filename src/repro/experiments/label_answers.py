@@ -171,6 +171,8 @@ def _exchange(
     found = []
     for name in others:
         sizes = list(curves[name])
+        if not sizes or not curves[own]:
+            continue  # no run on these labels reached a minimum
         drawn = _drawn(losses, own, name, list(curves[own]), sizes, seed)
         for place, d in enumerate(curves[own]):
             needed, bound = equal(sizes, list(curves[name].values()), curves[own][d])

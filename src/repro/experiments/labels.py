@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
+from repro.errors import UserError
 from repro.experiments import section
-from repro.model import generator
 from repro.model.files import folder_of
-from repro.params import Params, UserError, distinct, rising
+from repro.params import Params, distinct, rising
 from repro.train.labels import maker
 from repro.train.labels.kinds import ONCE, Kind, LabelSpec
 from repro.train.loop import TrainParams
@@ -85,7 +85,7 @@ def specs(plan: Runs) -> dict[str, LabelSpec]:
             collection=plan.dataset.collection.digest,
             splits=plan.dataset.splits.digest,
             kind=kind,
-            generator=generator.digest(model) if (model := maker.loads(kind)) else "",
+            generator=plan.doors.writer(model) if (model := maker.loads(kind)) else "",
             passages=asked.passages,
             per_passage=asked.per_passage,
             sizes=asked.sizes if kind.kind == "wrong" else asked.sizes[-1:],
@@ -95,10 +95,15 @@ def specs(plan: Runs) -> dict[str, LabelSpec]:
     }
 
 
+def writers(profile: Profile) -> list[str]:
+    """The models that write labels, by name."""
+    kinds = profile.labels.kinds.values() if profile.labels else []
+    return sorted({model for kind in kinds if (model := maker.loads(kind))})
+
+
 def models(profile: Profile) -> set[Path]:
     """The folders of the models that write labels."""
-    kinds = profile.labels.kinds.values() if profile.labels else []
-    return {folder_of(model) for kind in kinds if (model := maker.loads(kind))}
+    return {folder_of(model) for model in writers(profile)}
 
 
 def tasks(plan: Runs) -> list[Task]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from repro import seeds
+from repro.errors import UserError
 from repro.experiments import foresight, law_fits, published, rivals
 from repro.experiments.answer import Answer, answer, part
 from repro.experiments.bend import bend
@@ -24,7 +25,6 @@ from repro.laws.fit import fit
 from repro.laws.intervals import intervals, widened
 from repro.laws.resample import resample_evaluation
 from repro.laws.table import Table
-from repro.params import UserError
 
 ASKED = ("M4", "M5", "M6", "M7", "M8", "M20", "S3", "S4", "S5", "S14", "C3")
 
@@ -216,9 +216,9 @@ def _bend(x: NDArray[np.float64], lines: NDArray[np.float64]) -> Answer:
     """
     means = np.mean(lines, axis=0)
     known = np.isfinite(means)
-    x, means = x[known] - x[known].mean(), means[known]
-    if len(x) < 3:
+    if known.sum() < 3:
         return part(None)
+    x, means = x[known] - x[known].mean(), means[known]
     scale = 2 * np.ptp(x) / _slope(x, means)
     second = np.polyfit(x, means, 2)
     value, df = float(scale * second[0]), len(x) - 3

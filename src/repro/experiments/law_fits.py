@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from repro.errors import UserError
 from repro.experiments.answer import finite, interval
 from repro.experiments.regime import cells
 from repro.laws import holdout
 from repro.laws.fit import Fit, fit
 from repro.laws.intervals import intervals
 from repro.laws.table import Table, from_frame
-from repro.params import UserError
 
 FORMS = (
     "product", "product_floor", "product_d0", "product_capped",

@@ -15,12 +15,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from repro import seeds
+from repro.errors import UserError
 from repro.experiments.answer import Answer, answer, part
 from repro.experiments.law_fits import half_width
 from repro.measure.cka import biased_cka, debiased_cka
 from repro.model.encoder import Encoder, encode, restore
 from repro.model.texts import Texts
-from repro.params import UserError
 from repro.work.makers import Makers
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from scipy.stats import chi2
 from scipy.stats import t as student
 
@@ -25,15 +25,34 @@ if TYPE_CHECKING:
     from repro.experiments.runs import Runs, Trained
 
 
+MOST = 10**9  # pairs: no size that a dataset has
+
+
 class LrStudyParams(Params):
     """One model of the profile, run at several learning rates."""
 
     model: str
     # Learning rates as multiples of the model's own, which must be among them: its runs are the grid's.
     factors: Annotated[list[Annotated[float, Field(gt=0, le=1000)]], Field(min_length=2)]
-    sizes: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1)]  # D, pairs
+    # D, pairs; `auto`: every other size of the grid but the largest, three at most (`settled`).
+    sizes: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1)]
+    automatic: Annotated[bool, Field(exclude=True)] = False  # `sizes: auto`, not settled yet
     # Added to the run seed.
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [0]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _auto(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("sizes") == "auto":
+            return {**values, "sizes": [MOST], "automatic": True}
+        return values
+
+    def settled(self, sizes: list[int]) -> LrStudyParams:
+        """The section with the sizes of `auto`, chosen from those of the grid."""
+        if not self.automatic:
+            return self
+        chosen = sorted(sizes)[:-1:2][:3] or sizes
+        return self.model_copy(update={"sizes": chosen, "automatic": False})
 
     @field_validator("factors", "sizes", "seeds")
     @classmethod

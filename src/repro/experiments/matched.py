@@ -18,12 +18,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from repro.errors import UserError
 from repro.experiments import law_fits
 from repro.experiments.answer import Answer, answer, part
 from repro.experiments.iso_compute import Compute, compute, measured, through_data
 from repro.experiments.replicates import NOT_EXACT, PairLosses, seed_noise
 from repro.laws.fit import fit
-from repro.params import UserError
 
 FARTHEST = 1.5  # factor between the compute of two measured cells that may still be compared
 _BUDGETS = 400

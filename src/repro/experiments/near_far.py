@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from repro.errors import UserError
 from repro.experiments.answer import finite, interval
 from repro.experiments.law_fits import losses
 from repro.laws.fit import fit
 from repro.laws.intervals import intervals
-from repro.params import UserError
 
 Run = tuple[str, int, int]  # model, D, seed
 

@@ -13,11 +13,13 @@ import numpy as np
 import pandas as pd
 
 from repro import seeds as streams
+from repro.errors import UserError
 from repro.experiments import law_fits
 from repro.experiments.answer import Answer, answer
 from repro.experiments.replicates import PairLosses
 from repro.laws.fit import fit
-from repro.params import UserError
+from repro.laws.resample import refit
+from repro.laws.table import Table
 
 SHARES = (0.1, 0.2, 0.4)  # of the validation pairs
 DRAWS = 20  # of which pairs are planted
@@ -40,23 +42,22 @@ def _rows(table: pd.DataFrame, pairs: PairLosses, seed: int) -> list[dict[str, A
     if not places or any(place not in pairs for place in places):
         return []
     losses = np.array([pairs[place] for place in places])
-    start = _floor(table, losses)
-    if start is None:
+    try:
+        whole = fit(LAW, _cells(table, losses))
+    except UserError:
         return []
+    start = float(whole.parameters["delta"])
     rows: list[dict[str, Any]] = [
         {"share": 0.0, "floor": start, "rise": 0.0, "ci95": None, "least": 0.0}
     ]
     for share in SHARES:
-        rises = []
+        grids = []
         for draw in range(DRAWS):
             order = streams.stream(seed, "planted", draw).permutation(losses.shape[1])
             chosen = np.zeros(losses.shape[1], bool)
             chosen[order[: round(share * len(order))]] = True
-            found = _floor(table, planted(losses, chosen))
-            if found is not None:
-                rises.append(found - start)
-        if not rises:
-            continue
+            grids.append(np.log(_cells(table, planted(losses, chosen)).loss))
+        rises = refit(whole, log_loss=np.array(grids)).parameters["delta"] - start
         rise = float(np.mean(rises))
         ends = [float(q) for q in np.quantile(rises, [0.025, 0.975])]
         least = share * float(np.log(2))
@@ -66,13 +67,9 @@ def _rows(table: pd.DataFrame, pairs: PairLosses, seed: int) -> list[dict[str, A
     return rows
 
 
-def _floor(table: pd.DataFrame, losses: np.ndarray) -> float | None:
-    """The floor of the law through the runs' mean losses, nats; None where it cannot be fitted."""
-    try:
-        fitted = fit(LAW, law_fits.losses(table.assign(mael=losses.mean(axis=1))))
-    except UserError:
-        return None
-    return float(fitted.parameters["delta"])
+def _cells(table: pd.DataFrame, losses: np.ndarray) -> Table:
+    """The grid with the runs' mean losses, nats, in the place of MAEL."""
+    return law_fits.losses(table.assign(mael=losses.mean(axis=1)))
 
 
 def _claim(rows: list[dict[str, Any]]) -> Answer:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from repro.errors import nearest
 from repro.experiments.allocation import AllocationParams
 from repro.experiments.grid import GridParams
 from repro.experiments.labels import LabelsParams
@@ -16,9 +17,10 @@ from repro.experiments.weight_decay import DecayParams
 from repro.measure.ranking import RankingParams
 from repro.model.encoder import EncoderParams
 from repro.model.texts import TextParams
-from repro.params import Params, nearest
+from repro.params import Params, switch
 from repro.train.curve import CurveParams
 from repro.train.loop import MOST_LR, TrainParams
+from repro.work.execute import Execute
 from repro.work.local import ExecuteParams
 
 MEANINGLESS = "NOTE: this profile tests the plumbing; its numbers and verdicts mean nothing."
@@ -39,7 +41,13 @@ class Profile(Params):
     meaningless: bool = (
         False  # a test of the plumbing: every page says that its numbers mean nothing
     )
-    comparable: bool = False  # with the papers' numbers: only for their models and data
+    # Whose printed numbers its runs may be held against (their models and data): sources or single
+    # claims of params/claims.yaml.
+    comparable: list[
+        Annotated[str, Field(pattern="^(mael|sigir24|transfer|classical|[MSTC][0-9]+)$")]
+    ] = []
+    # The count of N in the laws (repro.model.encoder.Size); drscale_mebi: as SIGIR'24's code prints it.
+    n: Literal["encoder", "encoder_pooler", "drscale", "drscale_mebi", "total"] = switch("encoder")
     seed: Annotated[int, Field(ge=0, le=2**31)] = 1  # the run seed
     lr_reference: Annotated[float, Field(gt=0, le=MOST_LR)] = 2e-5  # of lr-steps; FACTS B
     models: dict[str, ModelParams]
@@ -56,7 +64,7 @@ class Profile(Params):
     allocation: AllocationParams | None = None  # notebook 06: its control, runs after the grid's
     weight_decay: DecayParams | None = None  # notebook 07
     transfer: TransferParams | None = None  # notebook 08
-    execute: ExecuteParams = ExecuteParams()
+    execute: Execute = ExecuteParams()
 
     @model_validator(mode="after")
     def _consistent(self) -> Profile:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from repro import seeds
+from repro.errors import UserError
 from repro.experiments.answer import Answer, answer, part
 from repro.laws import published
 from repro.laws.table import Table
-from repro.params import UserError
 
 DRAWS = 1000  # resamples behind the refit's intervals
 UNSET = "needs a public table that is not shipped: REPRO_REFERENCE_DATA names no folder"

@@ -128,7 +128,10 @@ def find_regime(slopes: pd.DataFrame, factor: float = FACTOR) -> Regime:
         if _agree(part, factor) and agreeing >= rule.least_models:
             found = (last - first, -float(np.log(part.max() / part.min())), first)
             best = found if best is None or found[:2] > best[:2] else best
-    listed = ", ".join(f"{v:.3f}" for v in mean)
+    listed = ", ".join(f"{v:.3f}" if np.isfinite(v) else "not measured" for v in mean)
+    if len(sizes) and not np.isfinite(mean).any():
+        reason = "no power-law regime: no model has minima at two neighbouring data sizes"
+        return Regime((), sizes, reason, ranges)
     if len(sizes) < rule.least_sizes:
         reason = (
             f"no power-law regime: it takes {rule.least_sizes} data sizes, here are {len(sizes)}"

@@ -13,6 +13,7 @@ import pandas as pd
 from repro.experiments import (
     allocation,
     classical,
+    foresight,
     grid,
     label_answers,
     labels,
@@ -61,13 +62,16 @@ def later(plan: Runs) -> dict[str, list[Trained]]:
 def answers(plan: Runs) -> dict[str, Any]:
     """Experiment -> its answers, of those that the profile asks for; plain data."""
     table, pairs, profile = grid.table(plan), grid.pair_losses(plan), plan.profile
+    n, control = f"n_{profile.n}", allocation.control_table(plan)
     found = {
-        "law_choice": law_choice.answers(table, pairs),
+        "law_choice": law_choice.answers(table, pairs, n),
         "metric_link": metric_link.answers(table),
         "planted": planted.answers(table, pairs),
         "classical": classical.answers(table),
-        "allocation": allocation.answers(table, allocation.control_table(plan), pairs),
+        "allocation": allocation.answers(table, control, pairs, n),
     }
+    if "S10" in profile.comparable:  # Chinese data: the claim is S3 and S4, asked there
+        found["law_choice"]["S10"] = foresight.elsewhere(found["law_choice"])
     if profile.lr_study:
         compared = lr_invariance.alike(plan)
         own, curves = lr_invariance.table(plan), lr_invariance.curves(plan)

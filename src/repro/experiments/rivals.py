@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.errors import UserError
 from repro.laws.fit import Fit, fit
 from repro.laws.forms import form
 from repro.laws.resample import refit
 from repro.laws.shapes import stack_variables
 from repro.laws.table import Table
-from repro.params import UserError
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

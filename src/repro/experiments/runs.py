@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from repro.data.dataset import Dataset, load_dataset_params, prepare
+from repro.data.dataset import Dataset, load_dataset_params
 from repro.data.evaluation import SplitName
 from repro.data.targets import out_of_domain
 from repro.experiments import costs
+from repro.experiments.doors import Doors
 from repro.experiments.effort import Effort
 from repro.experiments.estimate import Estimator
 from repro.experiments.profile import Profile
@@ -60,12 +61,14 @@ class Runs:
         dataset: Dataset,
         store: Store,
         estimator: Estimator | None = None,
+        doors: Doors | None = None,
     ) -> None:
         self.profile, self.dataset, self.store = profile, dataset, store
-        self.estimator = estimator or Estimator()
+        self.estimator, self.doors = estimator or Estimator(), doors or Doors()
         self.base = dataset  # measured on
         self.labels: dict[str, Any] = {}  # name, spec, about; where they are not the dataset's own
         self._under: dict[str, Runs] = {}
+        self.rankings: dict[tuple[str, str], float] = {}  # FLOPs, see `costs.flop_of_ranking`
 
     def trained(
         self,
@@ -89,6 +92,7 @@ class Runs:
         """
         profile = self.profile
         weights = weights or profile.models[model].weights
+        asked = profile.train.model_copy(update=dict(train or {}))
         spec = RunSpec(
             weights=self.source(weights).digest,
             tokens=self.texts(weights).table.digest,
@@ -102,7 +106,8 @@ class Runs:
             lr_reference=profile.lr_reference,
             encoder=profile.encoder,
             texts=profile.texts,
-            train=profile.train.model_copy(update=dict(train or {})),
+            train=asked,
+            own_negatives=self.dataset.own_digest if asked.negatives.own else None,
             curve=profile.curve,
         )
         inputs = {"weights": weights, "dataset": self.dataset.params.model_dump(mode="json")}
@@ -117,22 +122,28 @@ class Runs:
             label += f" {name} {other}" if other is not None else ""
         label += f" on {self.labels['name']} labels" if self.labels else ""
         label += f" from {weights}" if weights != profile.models[model].weights else ""
-        work = costs.effort(self, spec, weights)
+        work = costs.effort(self, spec, weights, profile.models[model].lr)
         seconds = self.estimator.training(spec, work)
         task = Task(
-            "train", spec.model_dump(mode="json"), label, work.train_flop, inputs, seconds=seconds
+            "train",
+            spec.model_dump(mode="json"),
+            label,
+            work.train_flop,
+            inputs,
+            seconds=seconds,
+            parameters=self.size(weights).total,
         )
         measure = functools.partial(self._ranking, spec, task, work)
         ranking = measure(self.base, "test", "test" if self.labels else "") if ranked else None
-        asked = self.targets if targets else {}
-        others = {name: measure(*where, name) for name, where in asked.items()}
+        places = self.targets if targets else {}
+        others = {name: measure(*where, name) for name, where in places.items()}
         return Trained(model, pairs, spec.seed, spec, task, ranking, others)
 
     @functools.cached_property
     def targets(self) -> dict[str, tuple[Dataset, SplitName]]:
         """Dataset and evaluation set of each target that the dataset declares."""
         declared = self.dataset.params.targets
-        found = out_of_domain(self.store, self.dataset.params)
+        found = out_of_domain(self.store, self.dataset.params, self.doors.dataset)
         return {name: (dataset, declared[name].set) for name, dataset, _ in found}
 
     def _ranking(
@@ -165,13 +176,14 @@ class Runs:
             inputs,
             after=("train", key),
             seconds=self.estimator.ranking(spec, work, flop),
+            parameters=train.parameters,
         )
 
     @functools.lru_cache(maxsize=16)  # noqa: B019 (one object a study)
     def on(self, dataset: str) -> Runs:
         """The runs of the same profile on another dataset, by its name or file."""
-        prepared = prepare(self.store, load_dataset_params(dataset))
-        return Runs(self.profile, prepared, self.store, self.estimator)
+        prepared = self.doors.dataset(self.store, load_dataset_params(dataset))
+        return Runs(self.profile, prepared, self.store, self.estimator, self.doors)
 
     def under(self, name: str, key: str) -> Runs | None:
         """The runs of the same profile under other labels, by their name and key; None: not made yet."""
@@ -180,7 +192,7 @@ class Runs:
             return self._under.get(key)
         made = LabelSet.load(folder)
         dataset = labelled(self.dataset, made)
-        found = Runs(self.profile, dataset, self.store, self.estimator)
+        found = Runs(self.profile, dataset, self.store, self.estimator, self.doors)
         spec = json.loads((folder / "spec.json").read_text(encoding="utf-8"))["spec"]
         found.base, found.labels = self.dataset, {"name": name, "spec": spec, "about": made.about}
         self._under[key] = found
@@ -189,12 +201,22 @@ class Runs:
     @functools.lru_cache(maxsize=256)  # noqa: B019
     def source(self, weights: str) -> pretrained.Pretrained:
         """The pre-trained model behind a name."""
-        return pretrained.load(weights)
+        return self.doors.model(weights)
 
     @functools.lru_cache(maxsize=256)  # noqa: B019
     def size(self, weights: str) -> Size:
         """The parameter counts of a model."""
         return size(self.source(weights), self.profile.encoder.projection)
+
+    @functools.lru_cache(maxsize=256)  # noqa: B019
+    def text_cost(self, weights: str) -> costs.TextCost:
+        """What the texts of the dataset cost a model."""
+        return costs.TextCost.of(self, weights)
+
+    @functools.lru_cache(maxsize=256)  # noqa: B019
+    def reading_flop(self, weights: str) -> float:
+        """FLOPs of measuring a model on the validation pairs once."""
+        return costs.flop_of_reading(self, weights)
 
     def row(self, run: Trained) -> dict[str, Any] | None:
         """The table row of a run of which everything asked for is there, else None.
@@ -205,10 +227,11 @@ class Runs:
         metrics = self._metrics(run.ranking) if run.ranking else {}
         if summary is None or metrics is None:
             return None
-        spec = run.spec
+        spec, size = run.spec, self.size(run.train.inputs["weights"])
         return {
             "model": run.model,
-            **self.size(run.train.inputs["weights"]).as_dict(),
+            **size.as_dict(),
+            "n_drscale_mebi": size.drscale * 1e6 / 2**20,  # SIGIR'24's "0.5M to 82M" (FACTS A3)
             "d": run.pairs,
             "seed": run.seed,
             "lr": spec.lr,
@@ -274,7 +297,7 @@ class Runs:
     def pair_losses(self, run: Trained) -> NDArray[np.float64] | None:
         """The loss of each validation pair at the minimum, float64 [m], nats."""
         folder = self._folder(run.train)
-        return None if folder is None else np.load(folder / "validation.npy")
+        return None if folder is None else np.load(folder / "validation.npy", allow_pickle=False)
 
     def _folder(self, task: Task) -> Path | None:
         return self.store.find(task.kind, self.store.key(task.kind, task.spec))

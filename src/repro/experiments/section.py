@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from repro.params import nearest
+from repro.errors import nearest
 from repro.train.loop import TrainParams
 
 

@@ -15,13 +15,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from repro import seeds
+from repro.errors import UserError
 from repro.experiments import law_fits
 from repro.experiments.answer import finite
 from repro.laws.allocation import budget_line
 from repro.laws.costs import Costs, Serving, Training
 from repro.laws.fit import Fit, fit
 from repro.laws.planning import Planner, planner
-from repro.params import UserError
 
 Array = NDArray[np.float64]
 PASSAGE_TOKENS = 512  # SIGIR'24: tokens of a page

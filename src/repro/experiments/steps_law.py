@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from repro import seeds
+from repro.errors import UserError
 from repro.experiments import law_fits
 from repro.experiments.answer import finite, part
 from repro.experiments.replicates import NOT_EXACT
@@ -22,7 +23,6 @@ from repro.laws.effects import between
 from repro.laws.fit import Fit, fit
 from repro.laws.intervals import intervals
 from repro.laws.table import Table, from_frame
-from repro.params import UserError
 
 LEAST_MODELS = 3  # that share a rate, to measure a common one
 MOST = 99.0  # ratios are cut here: a larger model that costs no more compute has none

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -37,16 +38,27 @@ class Subsets:
     components: NDArray[np.int64]
     dropped: dict[str, int]
     repaired: dict[str, int]
+    official: bool = (
+        False  # the test split is the collection's own: what it shares is only reported
+    )
 
     @property
     def apart(self) -> bool:
-        """Whether no query, passage or component of an evaluated split stands in train too."""
-        return not self.overlap.drop(columns="split").to_numpy().any()
+        """Whether no query, passage or component of a split drawn for evaluation stands in train too."""
+        drawn = self.overlap[self.overlap["split"] != "test"] if self.official else self.overlap
+        return not drawn.drop(columns="split").to_numpy().any()
 
     def removed(self) -> pd.DataFrame:
-        """What was dropped or repaired between source and collection, a row a reason."""
+        """What was dropped or repaired between source and collection, a row a reason.
+
+        Then what an official test split shares with train, which is neither.
+        """
         rows = [("dropped", *item) for item in self.dropped.items()]
         rows += [("repaired", *item) for item in self.repaired.items()]
+        test = self.overlap[self.overlap["split"] == "test"] if self.official else self.overlap[:0]
+        for name in test.columns.drop("split"):
+            count = int(test[name].sum())
+            rows += [("reported", f"{name} of the official test that stand in train", count)]
         return pd.DataFrame(rows, columns=["what", "reason", "count"])
 
 
@@ -62,6 +74,7 @@ def describe(dataset: Dataset) -> Subsets:
         np.sort(np.bincount(dataset.component_of_passage))[::-1],
         dict(dataset.collection.dropped),
         dict(dataset.collection.repaired),
+        official=dataset.params.splits.official is not None,
     )
 
 
@@ -151,7 +164,7 @@ def _overlap(dataset: Dataset, split: str) -> dict[str, int | str]:
     train = collection.pairs[dataset.splits.train]
     there = collection.pairs[getattr(dataset.splits, split)]
 
-    def shared(texts: list[str], column: int) -> int:
+    def shared(texts: Sequence[str], column: int) -> int:
         known = {normal(texts[i]) for i in np.unique(train[:, column])}
         return sum(normal(texts[i]) in known for i in np.unique(there[:, column]))
 

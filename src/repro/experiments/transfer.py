@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pandas as pd
 from pydantic import Field, field_validator
 
+from repro.errors import UserError
 from repro.experiments import section
 from repro.experiments.transfer_budget import PRICES
-from repro.params import Params, UserError, distinct, rising
+from repro.params import Params, distinct, rising
 from repro.train.loop import TrainParams
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import pandas as pd
 from scipy.stats import chi2
 
 from repro import seeds as streams
+from repro.errors import UserError
 from repro.experiments import transfer_budget, transfer_fits, transfer_worth
 from repro.experiments.answer import Answer, answer, part
 from repro.laws.fit import fit
 from repro.laws.shapes import Array
 from repro.laws.transfer import FULL, SIMPLER
-from repro.params import UserError
 
 LEAST_TARGETS = 3  # for a spread over targets
 SMALL = 0.25  # relative half-width of an interval that may be called small; fixed beforehand

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from repro.errors import UserError
 from repro.experiments.answer import finite, interval
 from repro.laws.fit import Fit, fit
 from repro.laws.forms import Form
@@ -20,7 +21,6 @@ from repro.laws.resample import bootstrap, refit
 from repro.laws.shapes import LOGGED, Array, to_internal
 from repro.laws.table import Table, from_frame
 from repro.laws.transfer import FULL, SIMPLER
-from repro.params import UserError
 
 LEAST_P, LEAST_F = 4, 5  # values that (A, alpha, G) and (level, beta, E, f0) take, and one to spare
 DRAWS = 400  # of the residuals

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import f as fisher
 
+from repro.errors import UserError
 from repro.experiments.answer import finite, interval
 from repro.laws.fit import fit
 from repro.laws.intervals import intervals
@@ -14,7 +15,6 @@ from repro.laws.resample import bootstrap
 from repro.laws.shapes import Array
 from repro.laws.table import Table
 from repro.laws.transfer import HEAD_START
-from repro.params import UserError
 
 DRAWS = 200
 LEAST_F = 5  # sizes that (c, beta, D0) take, and two to spare

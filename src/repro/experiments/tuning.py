@@ -11,12 +11,12 @@ import pandas as pd
 
 from repro.data.dataset import Dataset
 from repro.data.tuning import tuning_view
+from repro.errors import UserError, nearest
 from repro.experiments import effort, lr_choice
 from repro.experiments.estimate import Estimator
 from repro.experiments.lr_choice import Choice, Ladder
 from repro.experiments.profile import Profile
 from repro.experiments.runs import Runs
-from repro.params import UserError, nearest
 from repro.provenance import surroundings
 from repro.store import Store
 from repro.train.loop import MOST_LR

@@ -19,10 +19,11 @@ from pydantic import Field, field_validator
 from scipy.stats import chi2
 
 from repro import seeds as streams
+from repro.errors import UserError
 from repro.experiments import section
 from repro.experiments.answer import Answer, middle, part
 from repro.experiments.replicates import NOT_EXACT
-from repro.params import Params, UserError, rising
+from repro.params import Params, rising
 from repro.train.loop import TrainParams
 
 if TYPE_CHECKING:

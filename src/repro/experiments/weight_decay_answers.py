@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from repro.errors import UserError
 from repro.experiments import decay_scan, law_fits
 from repro.experiments.answer import Answer, answer, part
 from repro.laws.fit import fit
 from repro.laws.intervals import intervals
-from repro.params import UserError
 
 METRICS = ("test_entropy", "mrr10", "recall100", "ndcg10", "map10")
 

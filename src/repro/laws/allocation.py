@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
+from repro.errors import UserError
 from repro.laws.shapes import Array
-from repro.params import UserError
 
 Law = Callable[[Array, Array], Array]  # (n, d) -> loss in nats, or cost in any unit
 _GRID = 400

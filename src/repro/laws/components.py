@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from repro.errors import UserError
 from repro.laws.effects import dummies
 from repro.laws.fit import Fit
 from repro.laws.shapes import Array
 from repro.laws.table import Table
-from repro.params import UserError
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from repro.errors import UserError
 from repro.laws.components import components
 from repro.laws.effects import dummies
 from repro.laws.fit import Fit
 from repro.laws.shapes import Array
 from repro.laws.table import Table
-from repro.params import UserError
 
 _Z = 1.96  # half widths are two-sided 95 %, normal: for comparing designs, not for reporting
 

@@ -14,10 +14,10 @@ from typing import Literal
 import numpy as np
 from scipy.stats import chi2
 
+from repro.errors import UserError
 from repro.laws.effects import between
 from repro.laws.shapes import Array
 from repro.laws.table import Table
-from repro.params import UserError
 
 Convention = Literal["raw", "lr"]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from repro.errors import UserError
 from repro.laws import forms
 from repro.laws.forms import Form
 from repro.laws.problem import Problem, check, known_values
@@ -16,7 +17,6 @@ from repro.laws.result import Fit, Record
 from repro.laws.shapes import to_internal, to_natural
 from repro.laws.solve import Solution
 from repro.laws.table import Table
-from repro.params import UserError
 
 SCREENED, POLISHED = 64, 16  # starts drawn by default; how many of them are polished
 _SAME = 1e-7  # two costs this close (relative) are one optimum
@@ -113,9 +113,19 @@ def from_json(text: str) -> Fit:
         )
     except UserError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        why = str(error) if isinstance(error, ValueError) else "it is built otherwise"
+        why = f"it has no {error}" if isinstance(error, KeyError) else why
         raise UserError(
-            f"this is not a fit: {error}", remedy="write one with `repro fit ... --json FIT.json`"
+            f"this is not a fit: {why}",
+            remedy="write one with `repro fit ... --json FIT.json`",
         ) from None
 
 

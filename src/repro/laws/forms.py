@@ -11,10 +11,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from repro.errors import UserError, nearest
 from repro.laws.classical import Broken, Repeated
 from repro.laws.powersum import PowerSum, Term
 from repro.laws.shapes import Capped, Floored, Joint, Parameter, Shape
-from repro.params import UserError, nearest
 
 CHANCE_257 = math.log(257)  # contrastive entropy of equal scores: one positive among 256 negatives
 

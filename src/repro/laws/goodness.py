@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from repro.errors import UserError
 from repro.laws.result import Fit
 from repro.laws.shapes import Array
-from repro.params import UserError
 
 
 def aicc(fitted: Fit) -> float:

@@ -14,13 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from repro.errors import UserError
 from repro.laws.effects import dummies
 from repro.laws.fit import fit
 from repro.laws.forms import Form, form
 from repro.laws.goodness import aicc, bic, r2_level, r2_log
 from repro.laws.shapes import Array
 from repro.laws.table import Table
-from repro.params import UserError
 
 _HELD_SHARE = (
     0.4  # of the models and of the sizes, rounded down: 2 of 5 and 2 of 7, as the MAEL paper
@@ -149,7 +149,10 @@ def compare(laws: Iterable[Form | str], table: Table, delta: float = np.inf) -> 
     rows = [_compare_one(form(law) if isinstance(law, str) else law, table, delta) for law in laws]
     frame = pd.DataFrame(rows)
     frame.insert(3, "d_aicc", frame["aicc"] - frame["aicc"].min())
-    held = frame[["loo_n", "loo_d", "corner"]].mean(axis=1)
+    errors = frame[["loo_n", "loo_d", "corner"]]
+    # Over what every law that has errors has: one that fails on the hardest is not to gain by it.
+    whole = errors.columns[errors[errors.notna().any(axis=1)].notna().all()]
+    held = errors[whole if len(whole) else errors.columns].mean(axis=1)
     frame = frame.loc[held.sort_values(kind="stable").index].reset_index(drop=True)
     frame.attrs["verdict"] = _verdict(frame)
     return frame

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from repro.errors import UserError
 from repro.laws.components import grouped_errors
 from repro.laws.effects import balanced, between
 from repro.laws.fit import Fit
@@ -22,7 +23,6 @@ from repro.laws.powersum import PowerSum
 from repro.laws.profile import is_plain, profile
 from repro.laws.resample import Sample, bootstrap
 from repro.laws.shapes import EXP_LIMIT, LOGGED, Array, Parameter, log_constants, to_natural
-from repro.params import UserError
 
 Method = Literal["auto", "means", "effects", "wald", "profile", "bootstrap"]
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from repro.errors import UserError
 from repro.laws.effects import line
 from repro.laws.fit import Fit
 from repro.laws.resample import bootstrap
 from repro.laws.shapes import Array
-from repro.params import UserError
 
 FLOP_PER_TOKEN = 6.0  # per parameter, forward and backward (Kaplan 2020)
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
+from repro.errors import UserError
 from repro.laws.shapes import Array
-from repro.params import UserError
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from repro.errors import UserError
 from repro.laws.allocation import Law, budget_line, optimum
 from repro.laws.fit import Fit
 from repro.laws.resample import Sample, bootstrap
 from repro.laws.shapes import Array
-from repro.params import UserError
 
 _ROUNDS = 60  # halvings of log D: 1e-15 of its range
 MOST_PAIRS = 1e15  # as far as pairs are looked for

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import qmc
 
+from repro.errors import UserError
 from repro.laws.forms import Form
 from repro.laws.powersum import PowerSum
 from repro.laws.shapes import LOGGED, Array, stack_variables, to_internal
 from repro.laws.solve import Solution, solve
 from repro.laws.table import COLUMNS, Table, row_names
 from repro.laws.target import Target
-from repro.params import UserError
 
 _WIDE = 0.03  # Huber delta of the approach to a fit with a smaller delta
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
 
+from repro.errors import UserError
 from repro.laws.fit import Fit, fit, local_optimum
 from repro.laws.holdout import HoldOut, corner
 from repro.laws.isoflop import closed_form
@@ -18,7 +19,6 @@ from repro.laws.problem import Problem
 from repro.laws.resample import bootstrap
 from repro.laws.shapes import Array, to_internal
 from repro.laws.table import Table
-from repro.params import UserError
 
 DELTA = 1e-3  # Huber's, of both papers
 HOFFMANN = {  # unrounded, from the notebook of Besiroglu et al. 2024

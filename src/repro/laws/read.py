@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 
-from repro.params import UserError
+from repro.errors import UserError
 
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".csv": lambda path: pd.read_csv(path, encoding="utf-8-sig", skipinitialspace=True),
@@ -40,8 +42,8 @@ def read(path: Path) -> pd.DataFrame:
         frame = _READERS[suffix](path)
     except UserError:
         raise
-    except (ValueError, OSError) as error:  # pandas' and pyarrow's parsing errors are ValueErrors
-        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except Exception as error:  # pandas and what unpacks for it raise nearly anything
+        what = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
             f"this cannot be read as {suffix[1:]}: {what}",
             where=str(path),
@@ -63,10 +65,10 @@ def read(path: Path) -> pd.DataFrame:
 def _check_header(path: Path, suffix: str) -> None:
     """The names as they stand: pandas renames the second of two equal ones."""
     separator, other = (",", ";") if suffix == ".csv" else ("\t", ",")
-    first = pd.read_csv(
-        path, sep=separator, header=None, nrows=1, dtype=str, encoding="utf-8-sig"
-    ).iloc[0]
-    names = [name.strip() for name in first.dropna()]
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        rows = csv.reader(file, delimiter=separator, skipinitialspace=True)
+        names = [name.strip() for name in next((row for row in rows if any(row)), []) if name]
     if len(names) == 1 and other in names[0]:
         words = {";": "semicolons", ",": "commas"}
         raise UserError(

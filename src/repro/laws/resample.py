@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from repro.errors import UserError
 from repro.laws.components import components
 from repro.laws.fit import Fit
 from repro.laws.problem import Problem
 from repro.laws.shapes import Array, stack_variables, to_natural
 from repro.laws.target import Target
-from repro.params import UserError
 
 Kind = Literal["cases", "residuals", "strata", "effects"]
 

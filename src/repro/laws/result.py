@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
+from repro.errors import UserError
 from repro.laws import report
 from repro.laws.forms import Form
 from repro.laws.problem import bounds_of, target_of
 from repro.laws.shapes import EXP_LIMIT, Array, log_constants, stack_variables, to_natural
 from repro.laws.table import Table
 from repro.laws.target import Target
-from repro.params import UserError
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,9 @@ class Fit:
                     f"{parameter.name} is at its upper bound: the data do not limit it from above"
                 )
         if self.condition > 1e8:
-            found.append(f"parameters are not identified (condition number {self.condition:.1e})")
+            known = np.isfinite(self.condition)
+            how = f"condition number {self.condition:.1e}" if known else "the problem is singular"
+            found.append(f"parameters are not identified ({how})")
         rivals = [o for o in self.record.optima[1:] if o[0] < 1.05 * self.cost + 1e-12]
         if rivals:
             found.append(f"{len(rivals)} other optima within 5 % of the cost: see record.optima")

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from repro.errors import UserError, nearest
 from repro.laws.shapes import Array
-from repro.params import UserError, nearest
 
 COLUMNS = {
     "n": "model size",
@@ -232,7 +232,16 @@ def _pick(frame: pd.DataFrame, column: str, where: str) -> pd.Series:
 
 def _column(frame: pd.DataFrame, column: str, where: str) -> Array:
     values = _pick(frame, column, where)
-    numbers = pd.to_numeric(values, errors="coerce")
+    try:
+        numbers = pd.to_numeric(values, errors="coerce")
+    except TypeError:  # lists and the like
+        numbers = pd.Series(np.nan, index=values.index)
+    if values.dtype.kind in "bMm":
+        raise UserError(
+            f"column {column!r} holds {'dates' if values.dtype.kind in 'Mm' else 'true and false'}",
+            where=where,
+            remedy="name a column of numbers",
+        )
     text = np.flatnonzero((numbers.isna() & values.notna()).to_numpy())
     if len(text):
         first = values.iloc[text[0]]

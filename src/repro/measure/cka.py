@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.params import UserError
+from repro.errors import UserError
 
 Vectors = NDArray[np.floating]
 Hsic = Callable[[NDArray[np.float64], NDArray[np.float64]], float]

@@ -13,6 +13,7 @@ from pydantic import Field
 from repro import seeds
 from repro.data.dataset import Dataset
 from repro.data.evaluation import EvaluationSet
+from repro.measure import retrieval
 from repro.measure.evaluate import pair_entropies
 from repro.measure.retrieval import METRICS, ranking_metrics, top_k
 from repro.model.encoder import Encoder, encode
@@ -21,6 +22,7 @@ from repro.params import Params
 from repro.store import write_json
 
 BLOCK = 4096  # passages encoded and scored at once
+TOLD = 1_000_000  # passages: before a search of so many or more, its memory is printed
 
 
 class RankingParams(Params):
@@ -55,13 +57,18 @@ def run(
     An encoder whose vectors are not numbers (the run diverged at once) has null for every metric.
     """
     entropies = pair_entropies(encoder, texts, test)
-    np.save(folder / "test.npy", entropies)
+    np.save(folder / "test.npy", entropies, allow_pickle=False)
     if not np.isfinite(entropies).all():
         write_json(folder / "metrics.json", dict.fromkeys(["test_entropy", "searched", *METRICS]))
         return
     queries = np.unique(test.queries)
     judged = dataset.judgements.positives(queries)
     pool = searched(spec.params, dataset, np.unique(judged))
+    if len(pool) >= TOLD:
+        need = expected_bytes(
+            len(queries), len(pool), encoder.projection.out_features, spec.params.depth
+        )
+        print(f"ranking {len(pool):,} passages: {need / 1e9:.1f} GB at most besides the encoder")
     none = np.empty(0, dtype=np.int64)
     vectors = encode(encoder, texts.chunks(queries, none), len(queries))
     found, _ = top_k(vectors, _vectors(encoder, texts, pool), spec.params.depth)
@@ -69,6 +76,15 @@ def run(
     metrics: dict[str, Any] = {"test_entropy": float(entropies.mean()), "searched": len(pool)}
     metrics |= ranking_metrics(ranked, [{int(p): 1 for p in row} for row in judged])
     write_json(folder / "metrics.json", metrics)
+
+
+def expected_bytes(n_queries: int, n_passages: int, width: int, depth: int) -> int:
+    """The most that a ranking holds besides the encoder and the mapped token table.
+
+    width: of the vectors.  Eight bytes a passage, for which are searched; the rest is the same for
+    any corpus (`repro.measure.retrieval`).
+    """
+    return retrieval.expected_bytes(n_queries, width, depth, BLOCK) + 8 * n_passages
 
 
 def searched(

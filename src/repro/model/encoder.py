@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from repro import seeds
-from repro.model import packed, pretrained
+from repro.model import packed, pretrained, tensors
 from repro.model.chunk import Chunk
 from repro.params import Params
 
@@ -140,13 +140,7 @@ def encode(encoder: Encoder, chunks: list[Chunk], n_texts: int) -> NDArray[np.fl
 
 def save(encoder: Encoder, path: Path) -> None:
     """Write all weights as safetensors, by a rename so that the file is whole or absent."""
-    from safetensors.torch import save_file
-
-    temporary = path.with_name(f".{path.name}")
-    save_file(
-        {k: v.detach().cpu().contiguous() for k, v in encoder.state_dict().items()}, temporary
-    )
-    temporary.replace(path)
+    tensors.write(path, encoder.state_dict())
 
 
 def restore(encoder: Encoder, path: Path) -> None:
@@ -161,11 +155,13 @@ class Size:
     """The four parameter counts of a model, and what its FLOP count needs (FACTS A3, E1)."""
 
     encoder: int  # the transformer layers alone
-    encoder_pooler: int  # with BERT's pooler, whether or not it is used
+    encoder_pooler: int  # with the pooler, where the family has one, whether or not it is used
     drscale: int  # every parameter whose name lacks "embedding": pooler and projection included
     total: int  # embeddings and pooler included, projection not
     layers: int
     width: int
+    local_layers: int = 0  # of `layers`: those whose tokens see their neighbours only
+    reach: int = 0  # tokens that these see to each side
 
     def as_dict(self) -> dict[str, int]:
         """The four counts under the column names of the tables."""
@@ -179,13 +175,15 @@ class Size:
     def train_flop(self, lengths: NDArray[np.integer]) -> float:
         """FLOPs of a training step over texts of these lengths (tokens, special ones included).
 
-        6 x encoder parameters x tokens, plus attention: 4 t^2 width a layer forward, twice that
-        backward (Kaplan et al. 2020, section 2.1).  Embeddings are not counted.
+        6 x encoder parameters x tokens, plus attention: 4 x width for each token and token that it
+        sees (t^2; in local layers those within reach), a layer, forward, twice that backward (Kaplan
+        et al. 2020, section 2.1).  Embeddings are not counted.
         """
         tokens = lengths.astype(np.float64)
-        return float(
-            6 * self.encoder * tokens.sum() + 12 * self.layers * self.width * (tokens**2).sum()
-        )
+        seen = self.layers * (tokens**2).sum()
+        if self.local_layers:
+            seen -= self.local_layers * (tokens**2 - _within(tokens, self.reach)).sum()
+        return float(6 * self.encoder * tokens.sum() + 12 * self.width * seen)
 
     def encode_flop(self, lengths: NDArray[np.integer]) -> float:
         """FLOPs of one forward pass over texts of these lengths."""
@@ -194,17 +192,29 @@ class Size:
 
 def size(source: pretrained.Pretrained, projection: int) -> Size:
     """The parameter counts of a model with a projection of that width, from its configuration."""
-    with torch.device("meta"):
-        backbone = pretrained.backbone(source, random_seed=0)
-    width = source.width
+    return size_of(source.config, projection)
+
+
+def size_of(config: Any, projection: int) -> Size:
+    """The same from a transformers configuration alone: no weights, no files."""
+    backbone, width = pretrained.skeleton(config), int(config.hidden_size)
     embeddings = sum(p.numel() for name, p in backbone.named_parameters() if "embedding" in name)
     inside = sum(p.numel() for p in backbone.parameters()) - embeddings
-    pooler = width * width + width
+    pooler = width * width + width if pretrained.has_pooler(config) else 0
+    local_layers = (getattr(config, "layer_types", None) or []).count("sliding_attention")
     return Size(
         encoder=inside,
         encoder_pooler=inside + pooler,
         drscale=inside + pooler + width * projection + projection,
         total=inside + pooler + embeddings,
-        layers=source.config.num_hidden_layers,
+        layers=config.num_hidden_layers,
         width=width,
+        local_layers=local_layers,
+        reach=config.sliding_window if local_layers else 0,
     )
+
+
+def _within(tokens: NDArray[np.float64], reach: int) -> NDArray[np.float64]:
+    """Pairs of tokens of a text of that many at most `reach` apart, each token with itself included."""
+    near = np.minimum(tokens - 1, reach)
+    return tokens * (2 * near + 1) - near * (near + 1)

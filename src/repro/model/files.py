@@ -1,20 +1,24 @@
 """The files of a pre-trained model: found by name, downloaded if they must be, whole, and their digest.
 
 A name is `micro/2x64` (shipped with the package), a folder in Hugging Face layout, or a hub id,
-optionally with a revision: `org/name@revision`.  Weights come from safetensors only.
+optionally with a revision: `org/name@revision`.  Weights are safetensors, or are turned into them
+(`repro.model.pickled`).
 """
 
 from __future__ import annotations
 
 import difflib
-import functools
 import hashlib
 import re
 from pathlib import Path
 
-from repro.params import UserError
+from repro import hub, jsonfile
+from repro.errors import UserError
 
 MICRO = Path(__file__).parent / "micro"
+PICKLED = "pytorch_model.bin"
+MOST_NAME = 255  # bytes of a file's name
+FLOATS = ("F64", "F32", "F16", "BF16")  # all are trained in float32
 NEEDED = [
     "config.json",
     "model*.safetensors*",
@@ -23,6 +27,10 @@ NEEDED = [
     "*.model",
     "merges*",
     "vocab*",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "generation_config.json",  # of models that write
+    "chat_template*",
 ]
 
 
@@ -62,60 +70,123 @@ def folder_of(weights: str) -> Path:
     return _download(weights)
 
 
-def _download(weights: str) -> Path:
-    """The snapshot of a hub id, from the hub's cache where it is there or HF_HUB_OFFLINE is set."""
+def here(weights: str) -> bool:
+    """Whether the files of `weights` are on this machine; the network is not asked."""
+    if weights.startswith("micro/") or Path(weights).expanduser().is_dir():
+        return True
     name, _, revision = weights.partition("@")
+    folder = hub.local(name, revision, "model")
+    return folder is not None and (folder / "config.json").is_file()
+
+
+def _download(weights: str) -> Path:
+    """The snapshot of a hub id: from REPRO_HUB_MIRROR, the hub's cache, or the network.
+
+    Pickled weights are fetched only where there are no others.
+    """
+    name, _, revision = weights.partition("@")
+    mirror = hub.mirrored(name, revision)
+    if mirror is not None:
+        return mirror
+    import httpx2
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
 
     try:
-        return Path(snapshot_download(name, revision=revision or None, allow_patterns=NEEDED))
-    except (OSError, HFValidationError) as error:
+        for patterns in (NEEDED, [*NEEDED, f"{PICKLED}*", "pytorch_model-*.bin"]):
+            folder = Path(
+                snapshot_download(name, revision=revision or None, allow_patterns=patterns)
+            )
+            if any(folder.glob("model*.safetensors")) or any(folder.glob("pytorch_model*.bin")):
+                return folder
+        reason = "none of the files that are there hold weights (safetensors, pytorch_model.bin)"
+    except (OSError, HFValidationError, httpx2.HTTPError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160]
     command = f"hf download {name}" + (f" --revision {revision}" if revision else "")
     raise UserError(
         f"cannot get `{weights}` from the model hub: {reason}",
         remedy=f"where the hub is reachable run `{command} --local-dir models/"
-        f"{name.rpartition('/')[2]}`, put that folder here, and name it instead",
+        f"{name.rpartition('/')[2]}`, put that folder here, and name it instead; or set {hub.MIRROR}",
     )
 
 
 def weight_files(weights: str, folder: Path) -> list[Path]:
-    """The safetensors files in `folder`, each with a whole header; raises `UserError`."""
+    """The files in `folder` that hold its weights: safetensors, each with a whole header, else pickles.
+
+    Raises `UserError` where there are none, one is cut off, or one of several is missing.
+    """
     files = sorted(folder.glob("model*.safetensors"))
     for file in files:
-        _check_whole(file)
+        check_types(file, _types(file))
+    whole = "model.safetensors" if files else PICKLED
+    files = files or sorted(folder.glob("pytorch_model*.bin"))
+    if not (folder / whole).is_file():
+        _check_parts(folder / f"{whole}.index.json")
     if files:
         return files
-    pickled = sorted(folder.glob("*.bin"))
-    if pickled:
-        raise UserError(
-            f"the weights of `{weights}` are pickled ({pickled[0].name}); we read safetensors only",
-            where=str(folder),
-            remedy='convert a copy that you trust: python -c "from transformers import AutoModel, '
-            "AutoTokenizer; [kind.from_pretrained('OLD').save_pretrained('NEW') "
-            'for kind in (AutoModel, AutoTokenizer)]"',
-        )
+    others = [name for name in ("tf_model.h5", "flax_model.msgpack") if (folder / name).is_file()]
     raise UserError(
-        f"`{weights}` has no weights",
+        f"`{weights}` has no weights" + (f" that we read (but {others[0]})" if others else ""),
         where=str(folder),
-        remedy="put model.safetensors beside config.json",
+        remedy="put model.safetensors or pytorch_model.bin beside config.json",
     )
 
 
-def _check_whole(file: Path) -> None:
-    """Refuse a file that is cut off or no safetensors; only its header is read."""
+def _check_parts(index: Path) -> None:
+    """Refuse weights in several files of which one is missing; no index, no parts."""
+    if not index.is_file():
+        return
+    try:
+        parts: list[str] = sorted(set(jsonfile.read(index)["weight_map"].values()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(
+            f"{index.name} cannot be read", where=str(index), remedy="copy or download it again"
+        ) from None
+    for part in parts:
+        if "/" in part or len(part.encode("utf-8", "replace")) > MOST_NAME:
+            raise UserError(
+                f"{index.name} names a file that is not beside it: {part[:80]!r}",
+                where=str(index),
+                remedy="do not use it, or take the model in one file",
+            )
+        if not (index.parent / part).is_file():
+            raise UserError(
+                f"{part} is missing, one of {len(parts)} parts of the weights",
+                where=str(index.parent),
+                remedy="copy or download it too",
+            )
+
+
+def stored_types(folder: Path) -> tuple[str, ...]:
+    """The types that weights in safetensors have in `folder`, such as F32 or F16; only headers are read."""
+    found = {kind for file in folder.glob("model*.safetensors") for kind in _types(file).values()}
+    return tuple(sorted(found & set(FLOATS)))
+
+
+def _types(file: Path) -> dict[str, str]:
+    """The type of each tensor; raises `UserError` for a file that is cut off or no safetensors."""
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(file, framework="pt"):
-            pass
+        with safe_open(file, framework="pt") as opened:
+            return {name: opened.get_slice(name).get_dtype() for name in opened.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise UserError(
             f"{file.name} cannot be read: {str(error).splitlines()[0]}",
             where=str(file),
             remedy="copy or download it again",
         ) from None
+
+
+def check_types(file: Path, types: dict[str, str]) -> None:
+    """Refuse tensors of a type that cannot be trained: name -> type, as safetensors call it."""
+    for name, kind in types.items():
+        if kind not in FLOATS and not name.endswith("position_ids"):
+            raise UserError(
+                f"{name} in {file.name} is {kind}: quantised weights cannot be trained",
+                where=str(file),
+                remedy=f"take the model in one of {', '.join(FLOATS)}",
+            )
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
@@ -130,12 +201,5 @@ def tokenizer_files(folder: Path) -> list[Path]:
 def digest(files: list[Path]) -> str:
     """sha256 over the names and digests of those of `files` that exist."""
     there = [path for path in files if path.is_file()]
-    stamps = [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in there]
-    lines = [f"{path.name} {_file_digest(path, size, time)}" for path, size, time in stamps]
+    lines = [f"{path.name} {hub.file_sha256(path)}" for path in there]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-@functools.lru_cache(maxsize=256)
-def _file_digest(path: Path, size: int, modified: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from repro.model import files, pretrained
-from repro.params import UserError
+from repro.errors import UserError
+from repro.model import files, pickled, pretrained
 
 
 def digest(model: str) -> str:
@@ -29,7 +29,6 @@ class Generator:
     def __init__(self, model: str, *, translates: bool, device: torch.device) -> None:
         self.model, self.translates, self.device = model, translates, device
         folder = files.folder_of(model)
-        files.weight_files(model, folder)
         self.tokenizer, self.network = _load(model, folder, translates, device)
         self.tokenizer.padding_side = "right" if translates else "left"
         if self.tokenizer.pad_token_id is None:
@@ -98,6 +97,14 @@ def _seed(device: torch.device, seed: int) -> None:
     torch.random.default_generator.manual_seed(seed)
 
 
+def _generation(transformers: Any, folder: Path, own: dict[str, Any]) -> Any:
+    """How a model is to write, by its folder; in old ones its configuration says so."""
+    kind = transformers.GenerationConfig
+    if (folder / "generation_config.json").is_file():
+        return kind.from_pretrained(folder, **own)
+    return kind.from_pretrained(folder, "config.json", _from_model_config=True, **own)
+
+
 def _load(model: str, folder: Path, translates: bool, device: torch.device) -> tuple[Any, Any]:
     """Tokenizer and network: float32 on a CPU, as the checkpoint has it elsewhere; in evaluation mode."""
     transformers = pretrained.library()
@@ -114,13 +121,17 @@ def _load(model: str, folder: Path, translates: bool, device: torch.device) -> t
                 "Qwen or GPT",
             )
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **own)
-        network = auto.from_pretrained(folder, use_safetensors=True, dtype=dtype, **own)
+        place = pickled.readable(files.weight_files(model, folder))
+        options = {"config": config, "use_safetensors": True, "dtype": dtype}
+        if place != folder:  # which holds weights alone
+            options["generation_config"] = _generation(transformers, folder, own)
+        network = auto.from_pretrained(place, **options, **own)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
         if isinstance(error, UserError):
             raise
         raise UserError(
             f"transformers cannot read `{model}`: {str(error).strip().splitlines()[0][:200]}",
             where=str(folder),
-            remedy="it takes config.json of a known model_type, safetensors and a tokenizer",
+            remedy="it takes config.json of a known model_type, weights and a tokenizer",
         ) from None
     return tokenizer, network.to(device).eval()

@@ -11,7 +11,7 @@ from pydantic import Field
 from repro.data.tokens import TokenTable, ranges
 from repro.model.chunk import Chunk, parts
 from repro.model.pretrained import Pretrained
-from repro.params import Params
+from repro.params import Params, switch
 
 
 class TextParams(Params):
@@ -19,6 +19,8 @@ class TextParams(Params):
 
     query_tokens: Annotated[int, Field(ge=3, le=32_768)] = 32
     passage_tokens: Annotated[int, Field(ge=3, le=32_768)] = 180
+    # Of a query in training alone (SIGIR'24's code: 25); none: as everywhere.
+    train_query_tokens: Annotated[int, Field(ge=3, le=32_768)] | None = switch(None)
     chunk_tokens: Annotated[int, Field(ge=64, le=10_000_000)] = 8192  # embedded at once
 
 
@@ -27,6 +29,13 @@ class Texts:
 
     def __init__(self, table: TokenTable, source: Pretrained, params: TextParams) -> None:
         self.table, self.source, self.params = table, source, params
+
+    def in_training(self) -> Texts:
+        """The same texts, cut as training cuts them."""
+        tokens = self.params.train_query_tokens or self.params.query_tokens
+        return Texts(
+            self.table, self.source, self.params.model_copy(update={"query_tokens": tokens})
+        )
 
     def chunks(self, queries: NDArray[np.integer], passages: NDArray[np.integer]) -> list[Chunk]:
         """Chunks over these queries (rows 0 to b - 1) and passages (rows from b), shortest first.

@@ -35,11 +35,23 @@ def compare(studies: Mapping[str, Rows]) -> list[dict[str, Any]]:
 
 def beside(name: str, own: Rows, others: Mapping[str, Any]) -> str:
     """The verdicts of the study `name` beside those of `others` (`app.beside.others`), as Markdown."""
-    parts = list(others["faults"])
     if not others["studies"]:
-        return "\n\n".join(["No other study on this dataset is published.", *parts])
+        return "\n\n".join(["No other study on this dataset is published.", *others["faults"]])
     marks = {each["name"]: each["marks"] for each in others["studies"] if each["marks"]}
     studies = {name: own} | {each["name"]: each["claims"] for each in others["studies"]}
+    return side_by_side(studies, marks, others["faults"])
+
+
+def side_by_side(
+    studies: Mapping[str, Rows],
+    marks: Mapping[str, Sequence[str]] | None = None,
+    notes: Sequence[str] = (),
+) -> str:
+    """Where the studies divide, `notes`, and their verdicts, a column a study, as Markdown.
+
+    marks: study -> why its verdicts are shown and not counted.
+    """
+    marks, parts = marks or {}, list(notes)
     alike = {each: rows for each, rows in studies.items() if each not in marks}
     if len(alike) > 1:
         parts.insert(0, divided(compare(alike)))

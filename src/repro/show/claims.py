@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,7 +36,7 @@ PARTS = {  # of answers, as a reader calls them
     "model": "model's efficiency", "data": "data's efficiency", "n": "in N", "d": "in D",
     "best_r_d": "better R_D", "best_r_n": "better R_N", "cka": "debiased CKA",
 }  # fmt: skip
-NOT_COMPARABLE = "needs the paper's data and models; this study has neither"
+NOT_COMPARABLE = "needs the paper's data and models, which are not this study's"
 
 
 class Rule(Params):
@@ -121,12 +121,12 @@ def load(path: Path | None = None) -> Claims:
 
 
 def verdicts(
-    answers: Mapping[str, Any], *, embedded: bool, claims: Claims | None = None
+    answers: Mapping[str, Any], *, comparable: Collection[str] = (), claims: Claims | None = None
 ) -> list[dict[str, Any]]:
     """A row a claim and kind: {id, kind, source, notebook, claim, paper, ours, ci95, n, verdict, why}.
 
     answers: claim -> answer, or experiment -> such a mapping; "ID:calc" answers the calc kind, "ID"
-    the others.  embedded: whether the study runs on embedded data, where numbers are not comparable.
+    the others.  comparable: sources and claims whose printed numbers the study may be held against.
     Kinds of one claim that were not run share a row.
     """
     found = _flat(answers)
@@ -138,21 +138,23 @@ def verdicts(
             if answer is None:
                 missing.append(kind)
             else:
-                rows.append(_row(claim, kind, answer, *_judge(claim, kind, answer, embedded)))
+                rows.append(_row(claim, kind, answer, *_judge(claim, kind, answer, comparable)))
         if missing:
             why = claim.not_run or f"no answer came from notebook {claim.notebook}"
             rows.append(_row(claim, ", ".join(missing), {}, "not run", why))
     return rows
 
 
-def _judge(claim: Claim, kind: Kind, answer: Mapping[str, Any], embedded: bool) -> tuple[str, str]:
+def _judge(
+    claim: Claim, kind: Kind, answer: Mapping[str, Any], comparable: Collection[str]
+) -> tuple[str, str]:
     why = str(answer.get("why", ""))
     if kind == "qual":
         assert claim.qual is not None
         return _judge_quality(claim.qual, answer, why)
     comparison = claim.num if kind == "num" else claim.calc
     assert comparison is not None
-    if kind == "num" and embedded:
+    if kind == "num" and not {claim.id, claim.source} & set(comparable):
         return "not comparable", NOT_COMPARABLE
     if answer.get("blocked"):
         return "not run", str(answer["blocked"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,11 +16,12 @@ MARKS = {
     "not run": "– not run",
 }  # fmt: skip
 ORDER = tuple(MARKS)
+_TAG = re.compile("<(?!br>)(?=[A-Za-z/!?])")
 
 
 def say(text: str, **values: Any) -> None:
     """Display `text` as Markdown, its {fields} filled from `values` (format specs as in str.format)."""
-    _display(text.format(**values))
+    _display(safe(text.format(**values) if values else text))
 
 
 def table(frame: pd.DataFrame, *, digits: int = 3) -> None:
@@ -117,13 +119,18 @@ def cell(value: Any, digits: int = 3) -> str:
     return str(value)
 
 
+def safe(text: str) -> str:
+    """`text` in which nothing is a tag but our own line breaks; names and texts come from outside."""
+    return _TAG.sub("&lt;", text)
+
+
 def percent(share: float) -> str:
     """A share as a percentage without its sign; errors beyond tenfold are only "over 999"."""
     return "over 999" if share > 9.99 else cell(100 * share)
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; bars inside cells are escaped."""
+    """A Markdown table; bars, and tags are escaped inside cells."""
     lines = [_line(head), _line(["---"] * len(head))]
     return "\n".join(lines + [_line([str(value) for value in row]) for row in rows])
 
@@ -139,7 +146,7 @@ def _number(value: float) -> str:
 
 
 def _line(cells: Sequence[str]) -> str:
-    escaped = (text.replace("|", "\\|").replace("\n", " ") for text in cells)
+    escaped = (safe(text).replace("|", "\\|").replace("\n", " ") for text in cells)
     return f"| {' | '.join(escaped)} |"
 
 

@@ -232,7 +232,8 @@ def depth(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         ends = row["ci95"]
         interval = f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
-        said.append(f"{row['models'][0]} to {row['models'][1]} {row['slope']:.3f}{interval}")
+        slope = "not measured" if row["slope"] is None else f"{row['slope']:.3f}{interval}"
+        said.append(f"{row['models'][0]} to {row['models'][1]} {slope}")
     return f"Exponent in N from depth alone, at one width: {'; '.join(said)} (t over data sizes)."
 
 

@@ -6,7 +6,9 @@ import functools
 import html
 import json
 import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any, ParamSpec, TypedDict
@@ -19,6 +21,7 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 P = ParamSpec("P")
@@ -46,6 +49,19 @@ _STEPS = (
 )  # of logarithmic ticks, coarse to fine
 WIDTH = 7.4  # inches: a notebook's column
 
+# Fonts with Chinese, Japanese and Korean characters; whichever are installed draw what DejaVu lacks.
+CJK = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Noto Sans JP", "Source Han Sans SC",
+    "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback", "Microsoft YaHei", "SimHei",
+    "PingFang SC", "Hiragino Sans GB", "Heiti SC", "Yu Gothic", "Malgun Gothic", "Arial Unicode MS",
+)  # fmt: skip
+
+
+def _families(there: Collection[str]) -> list[str]:
+    """DejaVu ships with matplotlib: the same glyphs everywhere; then what is `there` for CJK."""
+    return ["DejaVu Sans", *(name for name in CJK if name in there)]
+
+
 _RC: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": FAINT,
@@ -62,7 +78,7 @@ _RC: Any = {
     "figure.dpi": 100,
     "figure.facecolor": "white",
     "figure.constrained_layout.use": True,
-    "font.family": "DejaVu Sans",  # ships with matplotlib: the same glyphs everywhere
+    "font.family": _families(set(fontManager.get_font_names())),
     "font.size": 9.5,
     "grid.color": "#E4E4E4",
     "grid.linewidth": 0.7,
@@ -101,10 +117,18 @@ def drawn(function: Callable[P, Drawing]) -> Callable[P, Drawing]:
 
     @functools.wraps(function)
     def inner(*args: P.args, **kwargs: P.kwargs) -> Drawing:
-        with mpl.rc_context(_RC):
+        with _drawing():
             return function(*args, **kwargs)
 
     return inner
+
+
+@contextmanager
+def _drawing() -> Iterator[None]:
+    """The style; a character that no font here has is a box, without a warning at each of them."""
+    with mpl.rc_context(_RC), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        yield
 
 
 def panels(
@@ -197,10 +221,11 @@ def label_ends(
 def save(figure: Figure, folder: Path, name: str, *, alt: str, data: dict[str, Any]) -> None:
     """Write `folder/name.svg`, `.png` (200 dpi) and `.json` ({alt, data}); the same input, the same bytes.
 
-    `alt` stands in the SVG (title and desc), in the PNG's Description and in the JSON.
+    `alt` stands in the SVG (title and desc), in the PNG's Description and in the JSON: there is what
+    a figure says also where no font has its characters.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(_RC):
+    with _drawing():
         picture = BytesIO()
         figure.savefig(picture, format="svg", metadata={"Date": None, "Creator": None})
         (folder / f"{name}.svg").write_text(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from repro import seeds
 from repro.data.dataset import Dataset
-from repro.data.negatives import NegativesParams, draw_negatives, forbidden
+from repro.data.negatives import NegativesParams, draw_negatives, draw_own, forbidden
 
 
 @dataclass(frozen=True)
@@ -44,20 +44,28 @@ class Batches:
         rows = np.concatenate([self._order(int(t))[place[turn == t]] for t in np.unique(turn)])
         queries, positives = self.pairs[rows].T
         drawn = draw_negatives(self.dataset.splits.pool, self.negatives, self.size, self.seed, step)
+        own = self._own(queries, step)
         passages, columns = np.unique(
-            np.concatenate([positives, drawn.ravel()]), return_inverse=True
+            np.concatenate([positives, drawn.ravel(), *own]), return_inverse=True
         )
-        positive, sampled = columns[: self.size], columns[self.size :]
+        positive, sampled, hard = np.split(columns, [self.size, self.size + drawn.size])
         candidates = np.zeros((self.size, len(passages)), bool)
         if self.negatives.sharing == "batch":
-            candidates[:, sampled] = True
+            candidates[:, sampled] = candidates[:, hard] = True
         else:
             candidates[np.arange(self.size)[:, None], sampled.reshape(drawn.shape)] = True
+            candidates[np.repeat(np.arange(len(own)), [len(each) for each in own]), hard] = True
         if self.negatives.in_batch:
             candidates[:, positive] = True
         judged = self.dataset.judgements.positives(queries)
         candidates &= ~forbidden(self.dataset.component_of_passage, judged, passages)
         return Batch(queries, passages, positive, candidates)
+
+    def _own(self, queries: NDArray[np.int32], step: int) -> list[NDArray[np.int32]]:
+        """Hard negatives, one array a query; nothing where none are asked for."""
+        if not self.negatives.own:
+            return []
+        return draw_own(self.dataset.own_negatives, queries, self.negatives.own, self.seed, step)
 
     def _shuffled(self, turn: int) -> NDArray[np.int64]:
         return seeds.stream(self.seed, "order", turn).permutation(len(self.pairs))

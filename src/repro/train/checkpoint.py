@@ -1,8 +1,13 @@
-"""The resume state of a run: one safetensors file, replaced by a rename at each evaluation."""
+"""The resume state of a run: one safetensors file, replaced by a rename at each evaluation.
+
+It carries the digest of what it holds.  One that does not match is set aside, and is never gone on from.
+"""
 
 from __future__ import annotations
 
 import json
+import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +15,26 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import nn
+from torch import Tensor, nn
+
+from repro.model import tensors
 
 NAME = "last.safetensors"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A resume state as it was written."""
+
+    best: NDArray[np.float64]
+    about: dict[str, Any]
+    weights: dict[str, Tensor]
+    moments: dict[int, dict[str, Tensor]]  # what the optimiser keeps of each weight
+
+    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Put model and optimiser back to what was written."""
+        model.load_state_dict(self.weights)
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": self.moments})
 
 
 def write(
@@ -24,45 +45,49 @@ def write(
     about: dict[str, Any],
 ) -> None:
     """Write weights, optimiser state, an array and JSON; the old file stays until this is whole."""
-    tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
+    named = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
     for index, state in optimizer.state_dict()["state"].items():
         for name, tensor in state.items():
-            tensors[f"optimizer/{index}/{name}"] = tensor
-    tensors["best"] = torch.from_numpy(best)
-    temporary = folder / f".{NAME}"
-    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    save_file(contiguous, temporary, metadata={"about": json.dumps(about)})
-    temporary.replace(folder / NAME)
+            named[f"optimizer/{index}/{name}"] = tensor
+    named["best"] = torch.from_numpy(best)
+    text = json.dumps(about)
+    tensors.write(folder / NAME, named, {"about": text, "digest": tensors.digest(named, text)})
 
 
-def read(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
-) -> tuple[NDArray[np.float64], dict[str, Any]] | None:
-    """Put model and optimiser back to what was written; None where nothing whole is there."""
+def read(folder: Path) -> Kept | None:
+    """What was written; None where there is nothing, or nothing sound: that is set aside."""
     path = folder / NAME
     if not path.exists():
         return None
     try:
         with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            about = json.loads(file.metadata()["about"])
+            named = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            head = file.metadata()
+        if tensors.digest(named, head["about"]) != head["digest"]:
+            raise ValueError("it does not match its digest")
+        about = json.loads(head["about"])
+        best = named.pop("best").numpy()
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        print(f"{path.name} cannot be read ({error}); the run begins again")
-        remove(folder)
+        aside(folder, f"cannot be read: {error}")
         return None
-    best = tensors.pop("best").numpy()
-    state: dict[int, dict[str, torch.Tensor]] = {}
-    weights: dict[str, torch.Tensor] = {}
-    for name, tensor in tensors.items():
+    weights: dict[str, Tensor] = {}
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in named.items():
         place, _, rest = name.partition("/")
         if place == "model":
             weights[rest] = tensor
         else:
             index, _, field = rest.partition("/")
-            state.setdefault(int(index), {})[field] = tensor
-    model.load_state_dict(weights)
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-    return best, about
+            moments.setdefault(int(index), {})[field] = tensor
+    return Kept(best, about, weights, moments)
+
+
+def aside(folder: Path, fault: str) -> None:
+    """Move a damaged resume state to `.aside/`, beside the folder where work lies."""
+    target = folder.parent.parent / ".aside" / f"{folder.name}.{uuid.uuid4().hex[:6]}.{NAME}"
+    target.parent.mkdir(exist_ok=True)
+    (folder / NAME).rename(target)
+    print(f"resume state {NAME} {fault}; moved to {target}, and the run begins again", flush=True)
 
 
 def remove(folder: Path) -> None:

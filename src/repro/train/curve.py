@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from repro.params import Params
+from repro.params import Params, switch
 
 State = Literal["turned", "plateau", "censored", "diverged"]
 
@@ -26,6 +26,8 @@ class CurveParams(Params):
     # Of the FLOPs since the last reading: a reading that costs more waits for the next place.
     share: Annotated[float, Field(gt=0, lt=1)] = 0.5
     max_steps: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
+    # Passes over the pairs at which a run ends too, where that comes first (SIGIR'24's code: 80).
+    most_passes: Annotated[float, Field(gt=0, le=1e6)] | None = switch(None)
     turned_sd: Annotated[float, Field(ge=1, le=100)] = 3.0  # rise, in standard errors (paired)
     # lr-steps over those at the minimum before it counts: after a clear rise, and without one.
     turned_past: Annotated[float, Field(ge=1.15, le=100)] = 1.5

@@ -1,7 +1,8 @@
 """One training run: from pre-trained weights to the minimum of the validation loss, and past it.
 
 A step is a pure function of the weights, the seed and the step number, so that a run that was
-interrupted goes on from its last reading and ends with the same numbers, bit for bit on a CPU.
+interrupted goes on from where its state was kept (its last reading; where a signal asks for it, any
+step) and ends with the same numbers, bit for bit on a CPU.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ from repro import seeds
 from repro.data.dataset import Dataset
 from repro.data.negatives import NegativesParams
 from repro.measure.evaluate import pair_entropies, reading_flop
+from repro.model import tensors
 from repro.model.encoder import Encoder, EncoderParams, Size, save
 from repro.model.infonce import backward, infonce, same_dropout
 from repro.model.texts import TextParams, Texts
-from repro.params import Params
+from repro.params import Params, switch
+from repro.store import Spoilt
 from repro.train import checkpoint
 from repro.train.batches import Batch, Batches
 from repro.train.curve import CurveParams, readings, state, worth_reading
+from repro.train.pause import Pause
 from repro.train.record import Record
 
 MOST_LR = 10.0
@@ -42,7 +46,9 @@ class TrainParams(Params):
 
     batch_pairs: Annotated[int, Field(ge=2, le=65_536)] = 128
     negatives: NegativesParams = NegativesParams()
-    warmup_steps: Annotated[int, Field(ge=0, le=1_000_000)] = 0  # linear; then constant
+    warmup_steps: Annotated[int, Field(ge=0, le=1_000_000)] = 0  # linear
+    # Of the learning rate after that; `linear`: to 0 behind the last step that a run may take.
+    schedule: Literal["constant", "linear"] = switch("constant")
     weight_decay: Annotated[float, Field(ge=0, le=100_000)] = 0.0
     # Which tensors are decayed: matrices alone, or biases and norms too; the temperature never is.
     decayed: Literal["matrices", "all"] = "matrices"
@@ -60,6 +66,8 @@ class RunSpec(Params):
     tokens: str  # digest of the token table
     splits: str  # digest of the splits: the training pairs and their order
     validation: str  # digest of the validation set
+    # Digest of the hard negatives, where train.negatives.own asks for them.
+    own_negatives: str | None = Field(default=None, exclude_if=lambda digest: digest is None)
     pairs: Annotated[int, Field(ge=1)]  # D
     seed: int  # batch order, negatives, the projection, and what the next two leave open
     subset_seed: int | None = None  # draws the pairs; none: the data's own order
@@ -71,10 +79,22 @@ class RunSpec(Params):
     train: TrainParams
     curve: CurveParams
 
+    @property
+    def max_steps(self) -> int:
+        """The steps at which the run ends at the latest."""
+        most = self.curve.most_passes
+        if most is None:
+            return self.curve.max_steps
+        return min(self.curve.max_steps, math.ceil(most * self.pairs / self.train.batch_pairs))
+
     def rates(self, n_steps: int) -> NDArray[np.float64]:
-        """The learning rate of each of the first steps, float64 [n_steps]: warm-up, then constant."""
-        warm = self.train.warmup_steps
-        return self.lr * np.minimum(1.0, np.arange(1, n_steps + 1) / max(warm, 1))
+        """The learning rate of each of the first steps, float64 [n_steps], by warm-up and schedule."""
+        warm, step = self.train.warmup_steps, np.arange(n_steps)
+        share = np.minimum(1.0, (step + 1) / max(warm, 1))
+        if self.train.schedule == "linear":
+            left = np.maximum(self.max_steps - step, 1)
+            share = np.minimum(share, left / max(self.max_steps - warm, 1))
+        return self.lr * share
 
     @model_validator(mode="after")
     def _possible(self) -> RunSpec:
@@ -99,19 +119,29 @@ def run(
     dataset: Dataset,
     folder: Path,
     report: Report,
+    pause: Pause,
 ) -> None:
     """Train until the curve has ended and write the result into `folder`.
+
+    `report` hears of each reading before anything of it is kept: what it raises ends the run there.
 
     Writes best.safetensors (the weights at the minimum), curve.parquet, validation.npy (float64
     [m], the loss of each validation pair at the minimum, nats) and summary.json.
     """
+    pause.listens = True
     trainer = Trainer(spec, encoder, size, texts, dataset)
-    record = _resume(folder, trainer)
+    record, losses, best = _resume(folder, trainer)
     before, began = record.seconds, time.monotonic()
-    ended, losses = None, []
+    ended = None
     while ended is None:
-        losses += [trainer.step() for _ in range(trainer.next_reading - trainer.done)]
-        last = trainer.done >= spec.curve.max_steps
+        reading = trainer.next_reading
+        while trainer.done < reading:
+            losses.append(trainer.step())
+            if pause.wish and trainer.done < reading:
+                record.seconds = before + time.monotonic() - began
+                _keep(folder, trainer, record, losses, best)
+                pause.heed()
+        last = trainer.done >= spec.max_steps
         spent = trainer.flop - (record.last("flop") if record.rows else 0.0)
         if not last and not worth_reading(spent, trainer.reading_flop, spec.curve):
             continue
@@ -128,8 +158,8 @@ def run(
             tokens=trainer.tokens,
             flop=trainer.flop,
         )
-        if lowest:
-            save(encoder, folder / BEST)
+        report(trainer.flop, f"step {trainer.done}, best loss {record.best.mean():.3f}")
+        best = tensors.digest(encoder.state_dict()) if lowest else best
         axis, curve = record.arrays("lr_steps", "loss")
         passes = trainer.done * spec.train.batch_pairs / spec.pairs
         rise = pairs - record.best
@@ -137,11 +167,16 @@ def run(
         if not math.isfinite(train_loss):
             ended = "diverged"
         if ended is None:
-            about = {**record.as_dict(), "cached": trainer.cached}
-            checkpoint.write(folder, encoder, trainer.optimizer, record.best, about)
-        report(trainer.flop, f"step {trainer.done}, loss {record.last('loss'):.3f}")
-    if not (folder / BEST).exists():
+            _keep(folder, trainer, record, losses, best)
+        if lowest:  # after the state, from which it can be written again
+            save(encoder, folder / BEST)
+        if ended is None:
+            pause.heed()
+    if not best:
         save(encoder, folder / BEST)  # diverged before the first reading
+    elif tensors.file_digest(folder / BEST) != best:
+        checkpoint.remove(folder)
+        raise Spoilt(f"{BEST} was changed on disk while the run went on")
     record.write(folder, ended, {"gradient_caching": trainer.cached, **size.as_dict()})
     checkpoint.remove(folder)
 
@@ -156,6 +191,7 @@ class Trainer:
         self, spec: RunSpec, encoder: Encoder, size: Size, texts: Texts, dataset: Dataset
     ) -> None:
         self.spec, self.encoder, self.size, self.texts = spec, encoder, size, texts
+        self.trained_on = texts.in_training()
         self.evaluation = dataset.evaluation("validation")
         self.reading_flop = reading_flop(size, texts, self.evaluation)
         train, drawn = spec.train, dataset.splits.subset(spec.pairs, spec.subset_seed)
@@ -164,7 +200,7 @@ class Trainer:
         self.device = next(encoder.parameters()).device
         self.optimizer = optimizer(encoder, spec)
         self.trained = [p for group in self.optimizer.param_groups for p in group["params"]]
-        self.lr = spec.rates(spec.curve.max_steps)
+        self.lr = spec.rates(spec.max_steps)
         self.lr_steps = np.cumsum(self.lr) / spec.lr_reference
         self.readings = readings(self.lr_steps, spec.curve)
         self.done = self.tokens = 0
@@ -179,7 +215,7 @@ class Trainer:
     def step(self) -> Tensor:
         """One optimiser step; returns the training loss, a scalar on the device."""
         spec, batch = self.spec, self.batches(self.done)
-        chunks = self.texts.chunks(batch.queries, batch.passages)
+        chunks = self.trained_on.chunks(batch.queries, batch.passages)
         self.cached = sum(chunk.ids.numel() for chunk in chunks) > spec.train.step_tokens
         order = torch.from_numpy(np.concatenate([chunk.rows for chunk in chunks])).to(self.device)
 
@@ -234,14 +270,38 @@ def step_loss(vectors: Tensor, batch: Batch, scale: Tensor) -> Tensor:
     return infonce(scores, positive, candidates).mean()
 
 
-def _resume(folder: Path, trainer: Trainer) -> Record:
-    """The readings so far, with the trainer put back to the last of them; else a fresh start."""
-    kept = checkpoint.read(folder, trainer.encoder, trainer.optimizer)
+def _keep(folder: Path, trainer: Trainer, record: Record, losses: list[Tensor], best: str) -> None:
+    """Write the resume state; losses: of the steps since the last reading; best: digest of BEST."""
+    about = {
+        **record.as_dict(),
+        "best": best,
+        "cached": trainer.cached,
+        "done": trainer.done,
+        "tokens": trainer.tokens,
+        "flop": trainer.flop,
+        "losses": [float(loss) for loss in losses],
+    }
+    checkpoint.write(folder, trainer.encoder, trainer.optimizer, record.best, about)
+
+
+def _resume(folder: Path, trainer: Trainer) -> tuple[Record, list[Tensor], str]:
+    """The readings so far, the losses since the last and the digest of BEST; the trainer is put back.
+
+    A fresh start where no sound state is there, or the weights at the minimum are lost with it.
+    """
+    kept = checkpoint.read(folder)
+    if kept and kept.about["best"] and tensors.file_digest(folder / BEST) != kept.about["best"]:
+        if tensors.digest(kept.weights) == kept.about["best"]:  # killed in between, or damaged
+            tensors.write(folder / BEST, kept.weights)
+        else:
+            checkpoint.aside(folder, f"is sound, but {BEST} beside it is damaged")
+            kept = None
     if kept is None:
-        return Record(zero_shot=float(trainer.validate().mean()))
-    best, about = kept
-    trainer.cached = about.pop("cached")
-    record = Record.from_dict(about, best)
-    trainer.done, trainer.tokens = int(record.last("step")), int(record.last("tokens"))
-    trainer.flop = record.last("flop")
-    return record
+        return Record(zero_shot=float(trainer.validate().mean())), [], ""
+    kept.restore(trainer.encoder, trainer.optimizer)
+    about = kept.about
+    record = Record.from_dict(about, kept.best)
+    trainer.cached, trainer.done = about["cached"], about["done"]
+    trainer.tokens, trainer.flop = about["tokens"], about["flop"]
+    losses = torch.tensor(about["losses"], device=trainer.device)
+    return record, list(losses), about["best"]

@@ -24,10 +24,11 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from repro import seeds
+from repro.errors import UserError
 from repro.measure.entropy import contrastive_entropy
 from repro.model import pretrained
 from repro.model.encoder import Encoder, EncoderParams, encode
-from repro.params import Params, UserError
+from repro.params import Params
 from repro.provenance import provenance
 from repro.store import digest
 from repro.train import checkpoint, vocabulary
@@ -281,10 +282,11 @@ class Pretraining:
 
     def _resume(self) -> tuple[list[dict[str, Any]], float]:
         """Log and seconds of an interrupted pre-training; the learner is put back to its end."""
-        kept = checkpoint.read(self.work, self.learner, self.optimizer)
+        kept = checkpoint.read(self.work)
         if kept is None:
             return [], 0.0
-        about = kept[1]
+        kept.restore(self.learner, self.optimizer)
+        about = kept.about
         self.say(f"{self.size}: going on from step {about['log'][-1]['step']}")
         return about["log"], about["seconds"]
 

@@ -24,7 +24,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from repro import seeds
-from repro.params import Params, UserError
+from repro.errors import UserError
+from repro.params import Params
 from repro.store import file_digest, write_bytes
 
 

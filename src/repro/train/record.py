@@ -58,7 +58,7 @@ class Record:
         """The finished result: curve.parquet, validation.npy and summary.json."""
         frame = pd.DataFrame(self.rows)[list(COLUMNS)].astype({"step": "int64", "tokens": "int64"})
         frame.to_parquet(folder / "curve.parquet", index=False)
-        np.save(folder / "validation.npy", self.best)
+        np.save(folder / "validation.npy", self.best, allow_pickle=False)
         summary: dict[str, Any] = {"state": state, "zero_shot": self.zero_shot, **resolved}
         finite = frame[np.isfinite(frame["loss"])]
         if len(finite) > 0:

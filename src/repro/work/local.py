@@ -11,8 +11,6 @@ import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
-import signal
-import threading
 import time
 import traceback
 import uuid
@@ -22,22 +20,28 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from repro.params import Params, UserError
+from repro.errors import UserError
+from repro.params import Params
+from repro.process import cores, one_thread, serve_parent
+from repro.progress import Progress
 from repro.store import Store
-from repro.work.progress import Progress
-from repro.work.queue import Sweep, Task, work
+from repro.work.queue import Sweep, Task, in_words, work
 
-ORPHAN_POLL_SECONDS = 0.5
 STOP_SECONDS = 10.0
 MAX_BARREN = 3
 
 
-class ExecuteParams(Params):
-    """Where and how runs are executed; none of it changes a result."""
+class WorkersParams(Params):
+    """The worker processes of this machine, and the device of a run; neither changes a result."""
 
-    backend: Literal["local"] = "local"
     workers: Annotated[int, Field(ge=1, le=1024)] | Literal["auto"] = "auto"
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+
+
+class ExecuteParams(WorkersParams):
+    """Runs on this machine."""
+
+    backend: Literal["local"] = "local"
 
 
 def run(store: Store, tasks: list[Task], params: ExecuteParams, *, title: str) -> dict[str, str]:
@@ -51,15 +55,12 @@ def run(store: Store, tasks: list[Task], params: ExecuteParams, *, title: str) -
         for where in waiting:
             progress.end(where)  # those that another process made are not heard of
         progress.close()
-    faults = {task.label: sweep.failed(where) for where, task in sweep.tasks.items()}
-    return {label: reason for label, reason in faults.items() if reason}
+    return sweep.faults()
 
 
-def workers(params: ExecuteParams) -> int:
-    """How many worker processes run at once."""
-    if params.workers != "auto":
-        return params.workers
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def workers(params: WorkersParams) -> int:
+    """How many worker processes run at once on this machine."""
+    return cores() if params.workers == "auto" else params.workers
 
 
 class _Pool:
@@ -162,25 +163,17 @@ def _pool(sweep: Sweep, n: int, params: ExecuteParams) -> Iterator[_Pool]:
         pool.stop()
 
 
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """OMP_NUM_THREADS=1 for processes started inside: torch reads it when it is imported."""
-    old = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        if old is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = old
-
-
 def _worker(sweep: Sweep, device: str, pipe: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends us
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    serve_parent()
+
+    def tell(event: str, where: tuple[str, str], detail: Any) -> None:
+        try:
+            pipe.send((event, where, detail))
+        except OSError:  # the parent is gone: end as `serve_parent` would, and fail no task by it
+            os._exit(1)
+
     try:
-        from repro.work.makers import Makers
+        from repro.work.makers import Makers, device_name
 
         makers = Makers(sweep.store, device)
 
@@ -188,22 +181,21 @@ def _worker(sweep: Sweep, device: str, pipe: Any) -> None:
             where = (task.kind, sweep.store.key(task.kind, task.spec))
 
             def report(flop: float, note: str) -> None:
-                pipe.send(("share", where, {"done": flop / task.flop, "note": note}))
+                tell("share", where, {"done": flop / task.flop, "note": note})
 
             makers.make(task, folder, report)
 
         work(
             sweep,
             make,
-            started=lambda where: pipe.send(("start", where, None)),
-            ended=lambda where, error: pipe.send(("end", where, error)),
+            started=lambda where: tell("start", where, None),
+            ended=lambda where, error: tell("end", where, error),
+            device=device_name(makers.device),
+            forget=makers.forget,
         )
+    except OSError as fault:  # of the store itself: no right to write, a full disk
+        print(f"a worker ends: {in_words(fault)}", flush=True)
+        raise SystemExit(1) from None
     except Exception:
         traceback.print_exc()
         raise SystemExit(1) from None
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(ORPHAN_POLL_SECONDS)
-    os._exit(1)

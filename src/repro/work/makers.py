@@ -12,12 +12,12 @@ import torch
 from repro.data.dataset import Dataset, DatasetParams, prepare
 from repro.data.evaluation import SplitName
 from repro.data.tuning import tuning_view
+from repro.errors import UserError
 from repro.measure import ranking
 from repro.measure.ranking import RankingSpec
 from repro.model import pretrained
 from repro.model.encoder import Encoder, build, restore, size
 from repro.model.texts import Texts
-from repro.params import UserError
 from repro.store import Store
 from repro.train import loop
 from repro.train.labels import maker
@@ -25,39 +25,53 @@ from repro.train.labels.kinds import LabelSpec
 from repro.train.labels.made import LabelSet
 from repro.train.labels.view import labelled
 from repro.train.loop import Report, RunSpec
+from repro.train.pause import Pause
 from repro.work.queue import Task
 
 
 class Makers:
     """Makes the results of tasks on one device."""
 
-    def __init__(self, store: Store, device: str) -> None:
+    def __init__(self, store: Store, device: str, pause: Pause | None = None) -> None:
         self.store, self.device = store, pick_device(device)
+        self.pause = pause or Pause()
         if self.device.type == "cpu":
             torch.set_num_threads(1)  # bit for bit the same whatever the number of workers
 
     def make(self, task: Task, folder: Path, report: Report) -> None:
-        """Make the result of `task` in `folder`; `report` hears how far it is."""
+        """Make the result of `task` in `folder`; `report` hears how far it is.
+
+        Raises `repro.store.Spoilt` where data were changed on disk while they were in use.
+        """
+
+        def heard(flop: float, note: str) -> None:
+            self.store.confirm()  # before the run keeps anything that it made from them
+            report(flop, note)
+
         if task.kind == "train":
-            self._train(task, folder, report)
+            self._train(task, folder, heard)
         elif task.kind == "measure":
             self._measure(task, folder)
         elif task.kind == "labels":
             dataset = self._dataset(json.dumps(task.inputs["dataset"], sort_keys=True))
             spec = LabelSpec.model_validate(task.inputs["labels"])
-            maker.make(folder, dataset, spec, self.device, lambda n: report(n, f"{n:,} labels"))
+            maker.make(folder, dataset, spec, self.device, lambda n: heard(n, f"{n:,} labels"))
         else:
             raise ValueError(f"there is no maker for `{task.kind}`")
+
+    def forget(self) -> None:
+        """Drop the data that were loaded, so that they are looked at anew."""
+        self._dataset.cache_clear()
 
     def _train(self, task: Task, folder: Path, report: Report) -> None:
         spec = RunSpec.model_validate(task.spec)
         encoder, texts, dataset = self.parts(spec, task.inputs)
         counts = size(texts.source, spec.encoder.projection)
-        loop.run(spec, encoder, counts, texts, dataset, folder, report)
+        loop.run(spec, encoder, counts, texts, dataset, folder, report, self.pause)
 
     def _measure(self, task: Task, folder: Path) -> None:
         spec = RankingSpec.model_validate(task.spec)
-        found = self.store.find("train", spec.run)
+        found = self.store.find("train", spec.run, again=True)
         if found is None:
             raise FileNotFoundError(f"the run train/{spec.run} is not in the store")
         encoder, texts, dataset = self.parts(
@@ -81,10 +95,12 @@ class Makers:
         dataset = self._dataset(text, inputs.get("view", ""), labels)
         table = dataset.tokens(self.store, source.tokenizer, source.tokenizer_digest)
         found = {"weights": source.digest, "tokens": table.digest, "splits": dataset.splits.digest}
+        if spec.own_negatives:
+            found["own_negatives"] = dataset.own_digest
         for name, digest in found.items():
             if digest != getattr(spec, name):
                 raise UserError(
-                    f"the {name} changed while the sweep ran (digest {digest[:12]})",
+                    f"the {name.replace('_', ' ')} changed while the sweep ran (digest {digest[:12]})",
                     remedy="start the sweep again",
                 )
         encoder = build(source, spec.encoder, spec.seed).to(self.device)
@@ -117,3 +133,10 @@ def pick_device(name: str) -> torch.device:
             f"there is no {name} device here", remedy="set execute.device to auto or cpu"
         )
     return torch.device(name)
+
+
+def device_name(device: torch.device) -> str:
+    """The device for a record: its kind, and for a GPU its name."""
+    if device.type != "cuda":
+        return device.type
+    return f"cuda ({torch.cuda.get_device_name(device)})"

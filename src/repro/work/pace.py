@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from repro.process import one_thread
 from repro.store import Store, digest, write_json
 from repro.train.loop import RunSpec
-from repro.work.local import ExecuteParams, one_thread, workers
+from repro.work.local import WorkersParams, workers
 from repro.work.queue import Task
 
 SECONDS = 35.0  # of measuring, all models together; the start of the processes comes on top
@@ -79,7 +80,7 @@ def model_key(spec: RunSpec) -> str:
     })  # fmt: skip
 
 
-def place(folder: Path, params: ExecuteParams) -> Path:
+def place(folder: Path, params: WorkersParams) -> Path:
     """The file that keeps the pace of this machine with this code and so many workers."""
     about = {
         "machine": [platform.node(), platform.machine(), os.cpu_count()],
@@ -103,7 +104,7 @@ def load(path: Path) -> Pace:
 def calibrate(
     store: Store,
     runs: list[tuple[Task, int]],
-    params: ExecuteParams,
+    params: WorkersParams,
     path: Path,
     seconds: float = SECONDS,
 ) -> Pace:
@@ -194,7 +195,7 @@ def _rates(makers: Any, task: Task, seconds: float) -> list[float]:
         trainer.step()  # the first one warms up
         flop, begun = trainer.flop, time.perf_counter()
         while trainer.flop == flop or time.perf_counter() - begun < slot:
-            if trainer.done >= trainer.spec.curve.max_steps:
+            if trainer.done >= trainer.spec.max_steps:
                 trainer.done = 0  # the same batches again
             trainer.step()
         return (time.perf_counter() - begun) / (trainer.flop - flop)

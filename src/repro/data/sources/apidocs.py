@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from repro.data.collection import Records
 from repro.data.sources.sentences import SentenceParams
-from repro.params import UserError
+from repro.errors import UserError
 
 DISTRIBUTION, VERSION = "botocore", "1.44.8"
 RULES = 3  # raise it when the reading rules below change on purpose
@@ -62,10 +62,10 @@ class ApidocsParams(SentenceParams):
     def read(self) -> Records:
         """One query and one passage an entry; the group of a passage is its service."""
         dropped: Counter[str] = Counter()
-        return self.records(_cut(dropped), dropped)
+        return self.records(cut(dropped), dropped)
 
 
-def _cut(dropped: Counter[str]) -> Iterator[tuple[str, str, str, str]]:
+def cut(dropped: Counter[str]) -> Iterator[tuple[str, str, str, str]]:
     """Service, entry, first sentence and the rest, of each entry that is not plumbing."""
     for service, model in _services():
         for entry, documentation in _entries(model):

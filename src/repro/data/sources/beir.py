@@ -1,29 +1,33 @@
-"""A folder in BEIR layout: corpus.jsonl, queries.jsonl, qrels/*.tsv, each plain or gzipped."""
+"""BEIR layout: corpus.jsonl, queries.jsonl, qrels/*.tsv, each plain or gzipped; a folder or a zip."""
 
 from __future__ import annotations
 
-import gzip
-import json
+import functools
+import io
+import stat
+import struct
+import zipfile
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Literal
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Literal, cast
 
 from pydantic import Field, field_validator
 
 from repro.data.collection import Records
-from repro.data.sources.source import SourceParams
-from repro.params import UserError, nearest
-from repro.store import file_digest
+from repro.data.sources.files import DAMAGE, File
+from repro.data.sources.rows import as_grade
+from repro.data.sources.source import SourceParams, titled
+from repro.errors import UserError, nearest
 
-RULES = 1  # raise it when the reading rules below change on purpose
+RULES = 2  # raise it when the reading rules below change on purpose; 2: in order of the ids
 
 
 class BeirParams(SourceParams):
     """Where the folder is, and which judgements count."""
 
     kind: Literal["beir"]
-    folder: Path
+    folder: Path  # or a zip of it, which is read in place
     qrels: list[str] = Field(
         ["train", "dev", "test"], min_length=1
     )  # files qrels/<name>.tsv, pooled
@@ -39,12 +43,17 @@ class BeirParams(SourceParams):
             raise ValueError("a name stands twice\n  remedy: name each file of judgements once")
         return names
 
+    def parts(self) -> list[str]:
+        """The files of judgements."""
+        return self.qrels
+
     def fingerprint(self) -> dict[str, Any]:
         """The digest of each file that is read."""
-        return {"files": {path.name: file_digest(path) for path in self._files()}, "rules": RULES}
+        files = {PurePosixPath(file.place).name: file.digest() for file in self._files()}
+        return {"files": files, "rules": RULES}
 
     def read(self) -> Records:
-        """Passages and queries in the order of their files, judgements in that of `qrels`."""
+        """Passages, queries and judgements, in order of their ids."""
         corpus, queries, *judgements = self._files()
         dropped: Counter[str] = Counter()
         repaired: Counter[str] = Counter()
@@ -52,96 +61,112 @@ class BeirParams(SourceParams):
             queries=((row["_id"], row["text"]) for row in _rows(queries, repaired)),
             passages=((row["_id"], self._text(row), "") for row in _rows(corpus, repaired)),
             judgements=(
-                pair for path in judgements for pair in self._judgements(path, dropped, repaired)
+                (*pair, part)
+                for part, file in zip(self.qrels, judgements, strict=True)
+                for pair in self._judgements(file, dropped, repaired)
             ),
             dropped=dropped,
             repaired=repaired,
+            by_id=True,
         )
 
-    def _files(self) -> list[Path]:
+    def _files(self) -> list[File]:
+        names = ["corpus.jsonl", "queries.jsonl", *(f"qrels/{name}.tsv" for name in self.qrels)]
+        if self.folder.is_file():
+            return _zipped(self.folder, names)
         if not self.folder.is_dir():
             raise UserError(
                 "there is no such folder",
                 where=str(self.folder),
-                remedy="name the folder that holds corpus.jsonl, queries.jsonl and qrels/",
+                remedy="name the folder (or its zip) that holds corpus.jsonl, queries.jsonl and qrels/",
             )
-        names = ["corpus.jsonl", "queries.jsonl", *(f"qrels/{name}.tsv" for name in self.qrels)]
         return [_find(self.folder, name) for name in names]
 
     def _text(self, row: dict[str, str]) -> str:
-        title = row.get("title", "").strip() if self.title else ""
-        return f"{title}\n{row['text']}" if title else row["text"]
+        return titled(row.get("title", "") if self.title else "", row["text"])
 
     def _judgements(
-        self, path: Path, dropped: Counter[str], repaired: Counter[str]
+        self, file: File, dropped: Counter[str], repaired: Counter[str]
     ) -> Iterator[tuple[str, str]]:
-        for number, line in _lines(path, repaired):
+        for number, line in file.lines(repaired):
             fields = line.split("\t")
-            if number == 1 and not _is_score(fields[-1]):
+            score = as_grade(fields[-1])
+            if number == 1 and score is None:
                 continue  # the header: query-id, corpus-id, score
-            if len(fields) != 3 or not _is_score(fields[2]):
+            if len(fields) != 3 or score is None:
                 raise UserError(
                     f"expected query id, passage id and a whole-number score, found {line[:60]!r}",
-                    where=f"{path}:{number}",
+                    where=f"{file.place}:{number}",
                     remedy="three columns, separated by tabs",
                 )
-            if int(fields[2]) >= self.min_score:
+            if score >= self.min_score:
                 yield fields[0], fields[1]
             else:
                 dropped[f"judgement with a score under {self.min_score}"] += 1
 
 
-def _find(folder: Path, name: str) -> Path:
+def _find(folder: Path, name: str) -> File:
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
-            return path
+            return File.at(path)
     parent = (folder / name).parent
     there = sorted(path.name for path in parent.iterdir()) if parent.is_dir() else []
-    raise UserError(
+    raise _missing(name, str(folder), there)
+
+
+def _zipped(path: Path, names: list[str]) -> list[File]:
+    """The members of a zip, at its top or inside its one folder; nothing is unpacked to disk."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {each.filename: each for each in archive.infolist()}
+    except (*DAMAGE, struct.error) as error:
+        raise UserError(
+            f"this is no zip: {error}", where=str(path), remedy="name a folder, or a zip of it"
+        ) from None
+    for name, member in members.items():
+        outside = name.startswith("/") or ".." in PurePosixPath(name).parts
+        if outside or stat.S_ISLNK(member.external_attr >> 16):
+            what = "names a place outside itself" if outside else "holds a symbolic link"
+            raise UserError(
+                f"the zip {what}: {name[:80]!r}",
+                where=str(path),
+                remedy="do not use it; pack the files of the folder again",
+            )
+    corpora = [name for name in members if PurePosixPath(name).name.startswith("corpus.jsonl")]
+    top = str(PurePosixPath(min(corpora, key=len)).parent) if corpora else "."
+    prefix = "" if top == "." else f"{top}/"
+    return [_member(path, prefix, name, members) for name in names]
+
+
+def _member(path: Path, prefix: str, name: str, members: dict[str, zipfile.ZipInfo]) -> File:
+    member = next((m for m in (f"{prefix}{name}", f"{prefix}{name}.gz") if m in members), None)
+    if member is None:
+        raise _missing(name, str(path), [PurePosixPath(each).name for each in members])
+    opened = functools.partial(_unzipped, path, member)
+    return File(f"{path}/{member}", opened, members[member].compress_size, member[-3:] == ".gz")
+
+
+def _unzipped(path: Path, member: str) -> IO[bytes]:
+    return io.BufferedReader(cast(io.RawIOBase, zipfile.ZipFile(path).open(member)))
+
+
+def _missing(name: str, where: str, there: list[str]) -> UserError:
+    return UserError(
         f"there is no {name}, nor {name}.gz",
-        where=str(folder),
-        remedy=nearest(Path(name).name, there) if there else f"add {name}",
+        where=where,
+        remedy=nearest(PurePosixPath(name).name, there) if there else f"add {name}",
     )
 
 
-def _rows(path: Path, repaired: Counter[str]) -> Iterator[dict[str, str]]:
+def _rows(file: File, repaired: Counter[str]) -> Iterator[dict[str, str]]:
     """Each line's object, its values as texts; a missing text is empty."""
-    for number, line in _lines(path, repaired):
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise UserError(
-                f"this is not JSON: {error}",
-                where=f"{path}:{number}",
-                remedy="one JSON object a line",
-            ) from None
-        if not isinstance(row, dict) or "_id" not in row:
-            raise UserError(
-                f"expected an object with `_id` and `text`, found {line[:60]!r}",
-                where=f"{path}:{number}",
-                remedy="see the BEIR layout",
-            )
-        texts = {key: "" if value is None else str(value) for key, value in row.items()}
-        yield {"text": "", **texts}
-
-
-def _lines(path: Path, repaired: Counter[str]) -> Iterator[tuple[int, str]]:
-    """Number (from 1) and text of each line that is not blank; bad UTF-8 is replaced, counted."""
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-        for number, data in enumerate(file, start=1):
-            if number == 1 and data.startswith(b"\xef\xbb\xbf"):
-                repaired["byte order mark of a file"] += 1
-                data = data[3:]
-            try:
-                line = data.decode()
-            except UnicodeDecodeError:
-                repaired["line that is not UTF-8"] += 1
-                line = data.decode(errors="replace")
-            if line.endswith("\r\n"):
-                repaired["file line ending in CRLF"] += 1
-            if line.strip():
-                yield number, line.rstrip("\r\n")
-
-
-def _is_score(text: str) -> bool:
-    return text.strip().lstrip("+-").isdigit()
+    for number, row in file.objects(repaired, ["_id", "text"]):
+        cells = {key: row.get(key) for key in ("_id", "title", "text")}
+        for key, value in cells.items():
+            if isinstance(value, list | dict):
+                raise UserError(
+                    f"`{key}` is a {type(value).__name__}, a text or a number is wanted",
+                    where=f"{file.place}:{number}",
+                    remedy="write one text for each key",
+                )
+        yield {key: "" if value is None else str(value) for key, value in cells.items()}

@@ -21,7 +21,7 @@ from pydantic import Field, field_validator
 from repro.data.collection import Records
 from repro.data.sources.prose import split
 from repro.data.sources.sentences import SentenceParams
-from repro.params import UserError, nearest
+from repro.errors import UserError, nearest
 
 RULES = 1  # raise it when the reading rules below, or those in prose.py, change on purpose
 VERSIONS = {

@@ -1,8 +1,11 @@
 """Extracted labels: the words of a passage that an author's own query would hold.
 
 A logistic model says of each word of a passage whether the query holds it.  It is fitted to the pairs
-of the generator split, which nothing trains or evaluates on.  This stands in for a trained query
-generator (doc2query) where none can be had; it is no language model, and its queries are lists of words.
+of the generator split, which nothing trains or evaluates on.  Words are chosen by that chance times
+their rarity, the information that a query is expected to share with its passage: by the chance alone
+they are function words, which queries hold and which tell no passage from another.  This stands in
+for a trained query generator (doc2query) where none can be had; it is no language model, and its
+queries are lists of words.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from numpy.typing import NDArray
 
 from repro.data.dataset import Dataset
 from repro.data.text import words
-from repro.params import UserError
+from repro.errors import UserError
 from repro.train.labels.ict import sentences
 from repro.train.labels.made import Label, Source
 
@@ -52,13 +55,14 @@ def fit(dataset: Dataset) -> Callable[[Sequence[Source]], list[list[Label]]]:
 
 
 def _query(text: str, rarity: Callable[[str], float], shares: Callable[[Array], Array]) -> str:
-    """The likeliest words, as many as are expected in a query, in the order of the passage."""
+    """The words that tell most, as many as are expected in a query, in the order of the passage."""
     terms, features = _features(text, rarity)
     if not terms:
         return ""
     chance = shares(features)
     wanted = max(LEAST_WORDS, round(float(chance.sum())))
-    best = sorted(np.argsort(-chance, kind="stable")[:wanted])
+    worth = chance * np.array([rarity(term) for term in terms])
+    best = sorted(np.argsort(-worth, kind="stable")[:wanted])
     return " ".join(terms[i] for i in best)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from repro.data.text import spans
 from repro.seeds import stream
 from repro.train.labels.kinds import Ict
 from repro.train.labels.made import Label, Source
@@ -33,10 +34,11 @@ def sentences(text: str) -> list[str]:
 
 def _of(source: Source, kind: Ict, per_passage: int, random: np.random.Generator) -> list[Label]:
     parts = sentences(source.text)
-    long = [i for i, part in enumerate(parts) if len(part.split()) >= LEAST_WORDS]
+    long = [i for i, part in enumerate(parts) if len(spans(part)) >= LEAST_WORDS]
     if len(long) < 2:
-        words = source.text.split()
-        return [Label(" ".join(words[:EDGE_WORDS]), " ".join(words[-EDGE_WORDS:]))]
+        words = spans(source.text) or [(0, 0)]
+        ends = source.text[: words[:EDGE_WORDS][-1][1]], source.text[words[-EDGE_WORDS:][0][0] :]
+        return [Label(*(" ".join(end.split()) for end in ends))]
     found = []
     for _ in range(per_passage):
         place = long[0] if random.random() < kind.first else int(random.choice(long))

@@ -72,6 +72,11 @@ class Llm(Sampling):
     def _url(cls, endpoint: str) -> str:
         if endpoint and not endpoint.startswith(("http://", "https://")):
             raise ValueError("this is no URL\n  remedy: such as http://localhost:8000/v1")
+        if any(mark in endpoint for mark in "@?#") or any(map(str.isspace, endpoint)):
+            raise ValueError(
+                "an address alone stands here, because specs are kept and shown\n  remedy: a key goes "
+                "into the environment, REPRO_ENDPOINT_KEY"
+            )
         return endpoint.rstrip("/")
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from repro.errors import UserError
 from repro.model.generator import Generator
-from repro.params import UserError
 from repro.seeds import derive
 from repro.train.labels.kinds import Llm
 from repro.train.labels.made import Label, Source
@@ -97,7 +97,7 @@ class Endpoint:
                 remedy=f"is it there, does it serve `{kind.model}`, does it want a key ({KEY})? The "
                 "same command goes on where this one ended",
             ) from None
-        except (ValueError, KeyError, IndexError, TypeError) as error:
+        except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
             raise ValueError(f"an answer that is no chat completion ({error!r})") from None
         return content or ""
 

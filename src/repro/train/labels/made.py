@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 
 from repro.data.dataset import Dataset
 from repro.data.text import clean, normal
-from repro.params import UserError
+from repro.errors import UserError
 from repro.seeds import stream
+from repro.store import write_bytes
 from repro.train.labels.kinds import LabelSpec
 
 EMPTY, SAME, AGAIN = "empty", "the passage itself", "a repetition"
@@ -159,21 +161,27 @@ def _batches(
             for source, labels in zip(chosen, _generated(generate, chosen), strict=True)
         ]
         with kept.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(rows, ensure_ascii=False) + "\n")
+            file.write(_sealed(json.dumps(rows, ensure_ascii=False)))
         yield rows
 
 
 def _kept(path: Path) -> list[list[dict[str, Any]]]:
-    """The whole batches of an earlier call; a last line that was cut off is taken away."""
+    """The batches of an earlier call up to the first that was cut off or damaged, which is taken away."""
     if not path.exists():
         return []
     whole = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True):
-        if not line.endswith("\n"):
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+        seal, _, text = line.partition(" ")
+        if _sealed(text) != f"{seal} {text}\n":
             break
-        whole.append(line)
-    path.write_text("".join(whole), encoding="utf-8")
-    return [json.loads(line) for line in whole]
+        whole.append(text)
+    write_bytes(path, "".join(map(_sealed, whole)).encode())
+    return [json.loads(text) for text in whole]
+
+
+def _sealed(text: str) -> str:
+    """A line that carries its own digest."""
+    return f"{hashlib.sha256(text.encode()).hexdigest()} {text}\n"
 
 
 def _generated(generate: Generate, chosen: Sequence[Source]) -> list[list[Label] | str]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from repro.data import arrays
 from repro.data.collection import seal
+from repro.data.column import Joined
 from repro.data.dataset import Dataset
 from repro.train.labels.made import LabelSet
 
@@ -37,10 +38,12 @@ def labelled(dataset: Dataset, labels: LabelSet) -> Dataset:
         base,
         query_ids=[*base.query_ids, *(f"label-{i}" for i in range(n))],
         queries=[*base.queries, *labels.queries],
-        passage_ids=[*base.passage_ids, *(f"label-{i}-passage" for i in changed)],
-        passages=[*base.passages, *(text for text in labels.texts if text is not None)],
-        groups=[*base.groups, *(base.groups[i] for i in origin)],
+        passage_ids=Joined(base.passage_ids, [f"label-{i}-passage" for i in changed]),
+        passages=Joined(base.passages, [text for text in labels.texts if text is not None]),
+        groups=Joined(base.groups, [base.groups[i] for i in origin]),
         pairs=pairs,
+        part=None,  # splits are drawn already
+        parts=(),
     )
     digest = arrays.digest({"train": own, "pool": dataset.splits.pool})
     component = dataset.component_of_passage

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.data.dataset import Dataset
-from repro.params import UserError
+from repro.errors import UserError
 from repro.seeds import stream
 from repro.train.labels.kinds import LabelSpec, Wrong
 from repro.train.labels.made import LabelSet

@@ -32,7 +32,8 @@ class Progress:
         self.running: dict[Hashable, tuple[str, float, str]] = {}
 
     def start(self, where: Hashable, label: str) -> None:
-        """A task has been taken."""
+        """A task has been taken, perhaps once more."""
+        self.done.discard(where)
         self.running[where] = (label, 0.0, "")
 
     def share(self, where: Hashable, *, done: float, note: str = "") -> None:
@@ -75,7 +76,7 @@ class Progress:
             return ", ".join([*parts, f"{seconds:.0f} s"])
         parts.append(f"{60 * len(self.done) / max(seconds, 1e-9):.1f} a minute")
         if ready > 0 and seconds > 2:
-            parts.append(f"about {clock(seconds * (total - ready) / ready)} left")
+            parts.append(f"about {clock(max(0.0, seconds * (total - ready) / ready))} left")
         return ", ".join(parts)
 
     def _write(self, text: str) -> None:

@@ -1,0 +1,13 @@
+"""`python -m rehearsal`, or `python -m rehearsal make FOLDER`."""
+
+import sys
+from pathlib import Path
+
+from rehearsal.make import lay_out
+from rehearsal.run import main
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["make"]:
+        print(lay_out(Path(sys.argv[2])))
+        raise SystemExit
+    raise SystemExit(main())
