@@ -19,7 +19,15 @@ from repro.errors import of_machine
         (OSError(errno.EFBIG, os.strerror(errno.EFBIG)), "raise `ulimit -f`"),
         (OSError(errno.EROFS, "x"), "name another folder in REPRO_HOME"),
         (MemoryError(), "use fewer execute.workers"),
+        (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "use fewer execute.workers"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "use fewer execute.workers"),
+        (
+            ImportError("x.so: failed to map segment from shared object"),
+            "use fewer execute.workers",
+        ),
+        (RuntimeError("can't start new thread"), "use fewer execute.workers, or raise `ulimit -u`"),
+        (BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "use fewer execute.workers, or"),
+        (RuntimeError("std::bad_alloc"), "use fewer execute.workers"),
     ],
 )
 def test_the_machine_is_at_fault(fault: Exception, remedy: str) -> None:

@@ -11,6 +11,7 @@ The environment variable TORTURE (JSON) says what is injected into all of them:
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import re
@@ -43,6 +44,8 @@ def inject() -> None:
     from repro.store import Store
     from repro.train import loop
 
+    # Before memory is limited: OpenBLAS, loaded under a limit, may wait for memory for ever.
+    importlib.import_module("repro.app.study")
     step, make, now = loop.Trainer.step, Store.make, time.time
 
     @functools.wraps(step)

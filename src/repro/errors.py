@@ -7,15 +7,37 @@ import errno
 import os
 import re
 
-# What a system says, also through the libraries that wrap it -> what it is, and what to do.
-_DISK = ("the disk is full", "make room, for instance by `repro store gc`")
-_SYSTEM = {
-    errno.ENOSPC: _DISK,
-    errno.EDQUOT: _DISK,
-    errno.EFBIG: ("a file grew over the limit of this shell or file system", "raise `ulimit -f`"),
-    errno.EROFS: ("the file system may only be read", "name another folder in REPRO_HOME"),
-}
-_MEMORY = ("memory ran out", "use fewer execute.workers or a smaller train.step_tokens")
+# What a system says, by number or in the words of a library that wraps it -> what it is, what to do.
+_SYSTEM: tuple[tuple[tuple[int, ...], tuple[str, ...], tuple[str, str]], ...] = (
+    (
+        (errno.ENOMEM,),
+        ("out of memory", "allocate memory", "failed to map segment", "bad_alloc"),
+        ("memory ran out", "use fewer execute.workers or a smaller train.step_tokens"),
+    ),
+    (
+        (errno.EAGAIN,),
+        ("can't start new thread",),
+        (
+            "the system starts no more threads or processes",
+            "use fewer execute.workers, or raise `ulimit -u` or `ulimit -v`",
+        ),
+    ),
+    (
+        (errno.ENOSPC, errno.EDQUOT),
+        (),
+        ("the disk is full", "make room, for instance by `repro store gc`"),
+    ),
+    (
+        (errno.EFBIG,),
+        (),
+        ("a file grew over the limit of this shell or file system", "raise `ulimit -f`"),
+    ),
+    (
+        (errno.EROFS,),
+        (),
+        ("the file system may only be read", "name another folder in REPRO_HOME"),
+    ),
+)
 SECRETS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "REPRO_ENDPOINT_KEY")  # read from the environment
 _SECRET = re.compile(r"(?<=://)[^/\s@]+(?=@)|\bhf_\w{16,}|(?<=\bBearer )[^\s\"']+")
 
@@ -65,9 +87,8 @@ def nearest(name: str, allowed: list[str]) -> str:
 def of_machine(fault: BaseException) -> tuple[str, str] | None:
     """What it is, and the remedy, where memory, the disk or a limit of the system is at fault."""
     plain, number = str(fault).lower(), getattr(fault, "errno", None)
-    if isinstance(fault, MemoryError) or "out of memory" in plain or "allocate memory" in plain:
-        return _MEMORY
-    for code, told in _SYSTEM.items():
-        if code == number or os.strerror(code).lower() in plain:
+    for numbers, words, told in _SYSTEM:
+        said = (*words, *(os.strerror(each).lower() for each in numbers))
+        if number in numbers or any(each in plain for each in said):
             return told
-    return None
+    return _SYSTEM[0][2] if isinstance(fault, MemoryError) else None

@@ -252,7 +252,9 @@ _DIGITS = re.compile("[0-9]+")
 
 
 def _table(folder: Path, name: str) -> pa.Table:
-    return pq.read_table(folder / f"{name}.parquet", use_threads=False)
+    # not pq.read_table: its dataset reader needs threads, and waits for ever where none can be started
+    with pq.ParquetFile(folder / f"{name}.parquet") as file:
+        return file.read(use_threads=False)
 
 
 def _links(folder: Path, name: str) -> np.ndarray:

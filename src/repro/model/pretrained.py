@@ -206,6 +206,8 @@ def _read(weights: str, folder: Path) -> tuple[Any, dict[str, Any]]:
         wrapped = library().AutoTokenizer.from_pretrained(folder, config=config, **own)
         fast = copy.deepcopy(wrapped.backend_tokenizer)
         fast.encode("\u2603")  # fails where the vocabulary lacks its own token for what it lacks
+    except MemoryError:
+        raise
     except Exception as error:  # tokenizers raise no class of their own
         what = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(

@@ -74,7 +74,8 @@ class LabelSet:
     @classmethod
     def load(cls, folder: Path) -> LabelSet:
         """The set that `save` wrote."""
-        table = pq.read_table(folder / "labels.parquet", use_threads=False)
+        with pq.ParquetFile(folder / "labels.parquet") as file:
+            table = file.read(use_threads=False)
         about = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
         queries, texts = table["query"].to_pylist(), table["text"].to_pylist()
         return cls(queries, table["passage"].to_numpy().astype(np.int32), texts, about)
