@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from grids import MODELS, SIZES, grid, mael_law, noisy, sigir_v2
 
+from repro.errors import UserError
 from repro.laws import holdout
-from repro.laws.fit import fit
+from repro.laws.fit import fit, predictions
 from repro.laws.table import Table
 
 
@@ -39,6 +40,28 @@ def test_leave_one_model_out_predicts_every_row_from_the_others() -> None:
     solution = np.linalg.lstsq(design[rest], np.log(loss[rest]), rcond=None)[0]
     expected = np.abs(np.exp(design[~rest] @ solution) / loss[~rest] - 1)
     np.testing.assert_allclose(out.errors[out.group == MODELS[2]], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("delta", [np.inf, 0.01])
+@pytest.mark.parametrize("law", ["product", "additive_floor", "joint", "joint_floor", "product_d0"])
+def test_fits_to_many_choices_of_rows_are_those_one_by_one(law: str, delta: float) -> None:
+    n, d = grid()
+    bound = np.zeros(35, np.int8)
+    bound[4] = 1
+    weight = 1 + np.arange(35) % 3
+    table = Table(noisy(sigir_v2(n, d), 3), n, d, weight, bound)
+    seen = np.array([n != value for value in np.unique(n)] + [d != value for value in np.unique(d)])
+    found = predictions(law, table, seen, delta)
+    for rows, said in zip(seen, found, strict=True):
+        alone = fit(law, table.take(rows), delta=delta)
+        np.testing.assert_allclose(said, alone.predict(n=n, d=d), rtol=2e-6)
+
+
+def test_a_choice_that_cannot_determine_the_law_is_refused() -> None:
+    n, d = grid()
+    seen = np.array([n > 0, n == MODELS[0]])
+    with pytest.raises(UserError, match="every row has the same"):
+        predictions("product", Table(mael_law(n, d), n, d), seen)
 
 
 def test_the_default_corner_is_the_papers() -> None:

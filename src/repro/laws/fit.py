@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from repro.errors import UserError
 from repro.laws import forms
 from repro.laws.forms import Form
 from repro.laws.problem import Problem, check, known_values
 from repro.laws.result import Fit, Record
-from repro.laws.shapes import to_internal, to_natural
+from repro.laws.shapes import Array, to_internal, to_natural
 from repro.laws.solve import Solution
 from repro.laws.table import Table
 
@@ -58,6 +58,21 @@ def fit(
         record,
         dropped,
     )
+
+
+def predictions(
+    form: Form | str, table: Table, seen: NDArray[np.bool_], delta: float = np.inf
+) -> Array:
+    """What the law says of all rows of `table`, (K, M), fitted to each choice of them in `seen` (K, M).
+
+    All choices are fitted at once.  Raises `UserError` where one cannot determine the law.
+    """
+    law = forms.form(form) if isinstance(form, str) else form
+    known = known_values(law, {})
+    for rows in seen:
+        check(law, table.take(rows), len(law.names) - len(known))
+    problem = Problem(law, table, known, delta)
+    return problem.predict(problem.optimise_each(seen * table.weight, SCREENED, POLISHED))
 
 
 def local_optimum(

@@ -16,7 +16,7 @@ from scipy.stats import t as student
 
 from repro.errors import UserError
 from repro.laws.effects import dummies
-from repro.laws.fit import fit
+from repro.laws.fit import fit, predictions
 from repro.laws.forms import Form, form
 from repro.laws.goodness import aicc, bic, r2_level, r2_log
 from repro.laws.shapes import Array
@@ -241,20 +241,16 @@ def _predict(
     rule: str,
     delta: float,
 ) -> HoldOut:
-    predicted, actual, group = [], [], []
-    for seen, held in parts:
-        if not held.any():
-            continue
-        rows = table.take(held)
-        predicted.append(fit(law, table.take(seen), delta=delta).predict(**rows.columns))
-        actual.append(rows.loss)
-        group.append(column[held])
-    if not predicted:
+    parts = [(seen, held) for seen, held in parts if held.any()]
+    if not parts:
         raise UserError(
             f"{rule}: no row is left to predict",
             remedy="a grid of two models and two sizes or more",
         )
-    return HoldOut(rule, np.concatenate(group), np.concatenate(actual), np.concatenate(predicted))
+    every = predictions(law, table, np.array([seen for seen, _ in parts]), delta)
+    predicted = [said[held] for said, (_, held) in zip(every, parts, strict=True)]
+    rows = np.concatenate([np.flatnonzero(held) for _, held in parts])
+    return HoldOut(rule, column[rows], table.loss[rows], np.concatenate(predicted))
 
 
 def _limit(column: Array) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,14 @@ class Problem:
         self.bounds = bounds_of(form)
         self.frozen = np.array([name in known for name in form.names])
 
-    def starts(self, count: int) -> Array:
-        """`count` quasi-random starts (P, count): exponents spread evenly, constants re-solved."""
+    def starts(self, count: int, weights: Array | None = None) -> Array:
+        """`count` quasi-random starts (P, count): exponents spread evenly, constants re-solved.
+
+        weights (M,): others than the table's.
+        """
+        weights = self.target.weights if weights is None else weights
         draws = qmc.Halton(len(self.form.names), scramble=False).random(count + 1)[1:].T
-        theta = self.form.shape.guess(draws, self.x, self.target.y, self.target.weights)
+        theta = self.form.shape.guess(draws, self.x, self.target.y, weights)
         return self._with_known(theta)
 
     def given(self, values: Mapping[str, ArrayLike]) -> Array:
@@ -66,19 +71,24 @@ class Problem:
         if keep is not None:
             _, first = np.unique(theta, axis=1, return_index=True)
             theta = theta[:, np.sort(first)]
-        routes = [self.target.delta, *([_WIDE] if self.target.delta < _WIDE else [])]
-        found = []
-        for delta in routes:
-            route = theta
-            if keep is not None and theta.shape[1] > keep:
-                rough = self._solve(theta, self.target, delta, max_steps=12, tolerance=1e-5)
-                route = rough.theta[:, np.argsort(rough.cost, kind="stable")[:keep]]
-            if delta != self.target.delta:
-                route = self._solve(route, self.target, delta, max_steps=30, tolerance=1e-4).theta
-            found.append(self._solve(route, self.target, self.target.delta))
+        found = self._descend(theta, self.target, keep)
         if len(found) == 1:
             return found[0]
         return found[0].merged(found[1]) if keep is not None else found[0].better(found[1])
+
+    def optimise_each(self, weights: Array, starts: int, keep: int) -> Array:
+        """The best optimum (P, K) under each of the weights (K, M): `optimise`, for all of them at once."""
+        theta = np.concatenate([self.starts(starts, each) for each in weights], axis=1)
+        target = replace(self.target, weights=np.repeat(weights, starts, axis=0))
+        found = self._descend(theta, target, keep, len(weights))
+        costs = np.concatenate([each.cost.reshape(len(weights), -1) for each in found], axis=1)
+        thetas = [each.theta.reshape(len(theta), len(weights), -1) for each in found]
+        best = np.argmin(costs, axis=1)
+        return np.concatenate(thetas, axis=2)[:, np.arange(len(weights)), best]
+
+    def predict(self, theta: Array) -> Array:
+        """The losses that each of theta (P, K) gives the rows of the table: (K, M)."""
+        return np.exp(self.form.shape.evaluate(theta, self.x)[0] + self.centre["loss"])
 
     def constrained(self, theta: Array, frozen: NDArray[np.bool_]) -> Solution:
         """The optimum below each column of theta, the coordinates in frozen (P, B) held."""
@@ -87,6 +97,24 @@ class Problem:
     def continued(self, theta: Array, target: Target) -> Solution:
         """The optimum of each problem of `target`, from a start that is already near."""
         return self._solve(theta, target, target.delta, warm=True, tolerance=1e-11)
+
+    def _descend(
+        self, theta: Array, target: Target, keep: int | None, groups: int = 1
+    ) -> list[Solution]:
+        """The optima below theta (P, B) by each route; of `groups` of equal size `keep` starts each."""
+        routes = [target.delta, *([_WIDE] if target.delta < _WIDE else [])]
+        found = []
+        for delta in routes:
+            route, aim = theta, target
+            if keep is not None and theta.shape[1] > keep * groups:
+                rough = self._solve(theta, target, delta, max_steps=12, tolerance=1e-5)
+                order = np.argsort(rough.cost.reshape(groups, -1), axis=1, kind="stable")[:, :keep]
+                kept = (order + np.arange(groups)[:, None] * (theta.shape[1] // groups)).ravel()
+                route, aim = rough.theta[:, kept], target.rows(kept)
+            if delta != target.delta:
+                route = self._solve(route, aim, delta, max_steps=30, tolerance=1e-4).theta
+            found.append(self._solve(route, aim, target.delta))
+        return found
 
     def _solve(self, theta: Array, target: Target, delta: float, **options: Any) -> Solution:
         wide = Target(target.y, target.weights, target.bound, max(delta, target.delta))
