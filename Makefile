@@ -17,7 +17,7 @@ REPRO = py="$$($(PYTHON) '$(HERE)bootstrap.py')" && "$$py" -m repro.app.cli
 RUN   = py="$$($(PYTHON) bootstrap.py)" && "$$py" -m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce check tune publish site lab stability rehearse torture test lint bench clean
+.PHONY: help setup reproduce check tune publish site compare lab stability rehearse torture test lint bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,6 +40,9 @@ publish:  ## copy a finished build into notebooks/rendered, figures and results 
 
 site:  ## static pages of a finished build, else of what is published   [PROFILE=mini DATASET=name ARGS=--published]
 	@py="$$($(PYTHON) bootstrap.py site)" && "$$py" -m repro.app.cli site '$(STUDY)$(if $(DATASET),:$(DATASET))' $(ARGS)
+
+compare:  ## studies side by side, exponents and verdicts   [ARGS="mini midi --figure side.svg"]
+	@$(REPRO) compare $(or $(ARGS),mini midi)
 
 lab:  ## the notebooks in JupyterLab: change `profile = ...` under Parameters, run all cells
 	@py="$$($(PYTHON) bootstrap.py lab)" && "$$py" -m jupyterlab notebooks/04_laws.ipynb $(ARGS)

@@ -18,7 +18,7 @@ from repro.data.dataset import find_dataset_file
 from repro.document import read
 
 LARGEST = 256  # D, pairs
-MOST_SIZES = 4
+MOST_SIZES = 3
 MOST_FINE_TUNED = 2  # sizes of the transfer section, which has most runs by far
 BATCH = 2
 RATE = 1000.0  # learning rates rise as widths fall; decays fall as much, so that lr x decay stays

@@ -1,4 +1,4 @@
-"""The README's table of claims: made from what is published, between two marks."""
+"""The README's figure and table of claims: made from what is published, between two marks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from repro.show.overview import overview
 
 BEGIN, END = "<!-- claims: `repro publish --readme` writes this -->", "<!-- end of claims -->"
 FIRST = ("mini-apidocs", "midi-apidocs")  # then others, by name
+FIGURE = "mael_along_d"  # of the first of them
 
 
 def renewed(text: str) -> str:
-    """The README's text with the table as the published reports have it."""
+    """The README's text with figure and table as the published studies have them."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -22,21 +23,29 @@ def renewed(text: str) -> str:
             f"README.md lacks the marks {BEGIN} and {END}",
             remedy="put them where the table is to be",
         )
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    return f"{before}{BEGIN}\n{shown()}\n{END}{after}"
 
 
-def table() -> str:
-    """The verdicts of every published study, a row a body of work and study."""
+def shown() -> str:
+    """A figure of the first study, and the verdicts of every one: a row a body of work and study."""
     found = {path.parent.name: path for path in sorted((ROOT / "results").glob("*/report.json"))}
     names = [name for name in FIRST if name in found] + [
         name for name in found if name not in FIRST
     ]
     reports = {name: json.loads(found[name].read_text(encoding="utf-8")) for name in names}
-    return overview({name: report["claims"] for name, report in reports.items()})
+    table = overview({name: report["claims"] for name, report in reports.items()})
+    return f"{_figure(names[0])}\n\n{table}" if names else table
+
+
+def _figure(study: str) -> str:
+    """The figure as Markdown, with its own alternative text."""
+    drawn = ROOT / "figures" / study / f"{FIGURE}.json"
+    about = json.loads(drawn.read_text(encoding="utf-8"))["alt"].replace("[", "(").replace("]", ")")
+    return f"![{study}: {about}](figures/{study}/{FIGURE}.png)"
 
 
 def renew(path: Path | None = None) -> bool:
-    """Write the table into the README; returns whether that changed it."""
+    """Write figure and table into the README; returns whether that changed it."""
     path = path or ROOT / "README.md"
     old = path.read_text(encoding="utf-8")
     new = renewed(old)

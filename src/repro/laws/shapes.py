@@ -35,13 +35,16 @@ EXP_LIMIT = 600.0  # exp() of more than 709 overflows float64
 class Parameter:
     """One parameter of a law, its meaning, its bounds, and how it is held internally.
 
-    kind       internal coordinate                      printed value
-    exponent   itself                                   itself
-    constant   log of the term at the centre            exp(theta + log scale + sum of exponent x
-    centre) radius     the same                                 the X of a term (X/v)^exponent level
-    a loss (or a factor of one), may be 0     theta x scale x exp(sum of exponent x centre) shift
-    an amount of variable v in units of v's centre, may be 0 free       itself, by definition of the
-    shape `powers` names, for a term's constant, (variable, exponent, sign) of each factor.
+    What each `kind` of coordinate is, and the constant that is printed for it:
+
+    - exponent, free: both are the same number.
+    - constant: the log of its term at the centre; exp(theta + log scale + sum of exponent x centre).
+    - radius: likewise; the X of a term (X/v)^exponent.
+    - level: a loss (or a factor of one), may be 0; theta x scale x exp(sum of exponent x centre).
+    - shift: an amount of `variable` in units of its centre, may be 0; theta x exp(centre).
+    - place: the log of an amount of `variable` over its centre; exp(theta + centre).
+
+    `powers` names, for a term's constant, (variable, exponent, sign) of each factor.
     """
 
     name: str
