@@ -16,9 +16,10 @@ from typing import Any
 POLL_SECONDS = 0.05
 
 
-def start(script: str, *arguments: str) -> subprocess.Popen[str]:
-    """`script turn ARGUMENTS`, which prints a line of JSON at last."""
-    environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
+def start(script: str, *arguments: str, **more: str) -> subprocess.Popen[str]:
+    """`script turn ARGUMENTS`, which prints a line of JSON at last; more: of its environment."""
+    one_thread = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
+    environment = os.environ | one_thread | more
     return subprocess.Popen(
         [sys.executable, script, "turn", *arguments],
         stdout=subprocess.PIPE,
