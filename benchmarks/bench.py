@@ -1,4 +1,4 @@
-"""Every speed that is asked of training, encoding, evaluation and workers, beside its peer.
+"""Every speed that is asked, beside its peer: training, encoding, evaluation, workers, search, starts.
 
     make bench [ARGS=--quick]      (long; wants an idle machine)
 
@@ -22,6 +22,10 @@ SCRIPTS = [
     ["evaluate.py"],
     ["workers.py"],
     ["tokenise.py"],
+    ["search.py"],
+    ["start.py"],
+    ["growth.py"],
+    ["gpu.py"],
 ]
 
 

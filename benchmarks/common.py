@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from repro.data.dataset import Dataset, load_dataset_params, prepare
 from repro.model import files, pretrained
 from repro.model.encoder import Encoder, EncoderParams, build
+from repro.model.memory import Precision
 from repro.model.pretrained import Pretrained
 from repro.model.texts import TextParams, Texts
 from repro.places import home
@@ -86,22 +87,30 @@ def apidocs() -> Dataset:
 
 @functools.cache
 def source(model: str) -> Pretrained:
-    """The shipped encoder `2x128`; where none has that shape, one with random weights."""
+    """The shipped encoder `2x128`; where none has that shape, one with random weights.
+
+    `2x128+30522`: with random weights, an embedding of so many tokens and heads of 64, as BERT's.
+    """
     name = f"micro/{model}"
     return pretrained.load(name if name in files.names() else str(_random_folder(model)))
 
 
-def texts(model: str, query_tokens: int, passage_tokens: int) -> Texts:
+def texts(model: str, query_tokens: int, passage_tokens: int, chunk_tokens: int = 8192) -> Texts:
     """apidocs as `model` sees it."""
     of = source(model)
     table = apidocs().tokens(store(), of.tokenizer, of.tokenizer_digest)
-    return Texts(table, of, TextParams(query_tokens=query_tokens, passage_tokens=passage_tokens))
+    lengths = {"query_tokens": query_tokens, "passage_tokens": passage_tokens}
+    return Texts(table, of, TextParams(**lengths, chunk_tokens=chunk_tokens))
 
 
-def encoder_params(dropout: float = 0.1) -> EncoderParams:
+def encoder_params(dropout: float = 0.1, precision: Precision = "float32") -> EncoderParams:
     """Cosines over .05, as MultipleNegativesRankingLoss scales them."""
     return EncoderParams(
-        projection=WIDTH, scoring="cosine", temperature=TEMPERATURE, dropout=dropout
+        projection=WIDTH,
+        scoring="cosine",
+        temperature=TEMPERATURE,
+        dropout=dropout,
+        precision=precision,
     )
 
 
@@ -116,12 +125,13 @@ def encoder(model: str, params: EncoderParams) -> Encoder:
 
 @functools.cache
 def _random_folder(model: str) -> Path:
-    """A BERT of that shape with random weights and the vocabulary of micro/2x128."""
+    """A BERT of that shape with random weights and the tokenizer of micro/2x128."""
     import shutil
 
     from transformers import BertConfig, BertModel
 
-    layers, width = (int(part) for part in model.split("x"))
+    shape, _, vocabulary = model.partition("+")
+    layers, width = (int(part) for part in shape.split("x"))
     of = pretrained.load("micro/2x128")
     folder = scratch() / model
     folder.mkdir()
@@ -130,10 +140,12 @@ def _random_folder(model: str) -> Path:
     changed = {
         "hidden_size": width,
         "num_hidden_layers": layers,
-        "num_attention_heads": width // 32,
+        "num_attention_heads": width // (64 if vocabulary else 32),
         "intermediate_size": 4 * width,
         "dtype": "float32",
     }
+    if vocabulary:
+        changed["vocab_size"] = int(vocabulary)
     config = BertConfig.from_dict({**of.config.to_dict(), **changed})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -173,15 +185,29 @@ def alternate(
 
 
 def sgemm_rate(repeats: int = 3) -> Callable[[], float]:
-    """Measures the FLOP a second of a float32 matrix product."""
-    left, right = torch.rand(2, SGEMM, SGEMM)
+    """Measures the FLOP a second of a float32 matrix product on the CPU."""
+    return product_rate(repeats, SGEMM, torch.float32, torch.device("cpu"))
+
+
+def product_rate(
+    repeats: int, size: int, kind: torch.dtype, device: torch.device
+) -> Callable[[], float]:
+    """Measures the FLOP a second of a product of two square matrices."""
+    left, right = torch.rand(2, size, size).to(device, kind)
     torch.mm(left, right)
+    waited(device)
 
     def rate() -> float:
-        spent = seconds(lambda: [torch.mm(left, right) for _ in range(repeats)])
-        return repeats * 2 * SGEMM**3 / spent
+        spent = seconds(lambda: [*(torch.mm(left, right) for _ in range(repeats)), waited(device)])
+        return repeats * 2 * size**3 / spent
 
     return rate
+
+
+def waited(device: torch.device) -> None:
+    """Return when the device has done all that it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 # Tables

@@ -55,7 +55,7 @@ def use() -> str:
     return f"sentence-transformers {sentence_transformers.__version__}"
 
 
-def model(encoder: Encoder, name: str, max_tokens: int) -> Any:
+def model(encoder: Encoder, name: str, max_tokens: int, device: str = "cpu") -> Any:
     """A SentenceTransformer with the weights and the dropout of `encoder` as it starts."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Dense, Normalize, Transformer
@@ -77,17 +77,20 @@ def model(encoder: Encoder, name: str, max_tokens: int) -> Any:
         init_bias=encoder.projection.bias.detach().clone(),
     )
     return SentenceTransformer(
-        modules=[transformer, Pooling(width, "mean"), dense, Normalize()], device="cpu"
+        modules=[transformer, Pooling(width, "mean"), dense, Normalize()], device=device
     )
 
 
 class Loop:
-    """A plain loop: the peer's model and loss, its own tokenising, torch's AdamW."""
+    """A plain loop: the peer's model and loss, its own tokenising, torch's AdamW.
 
-    def __init__(self, made: Any, lr: float) -> None:
+    reduced: under autocast to bfloat16.
+    """
+
+    def __init__(self, made: Any, lr: float, *, reduced: bool = False) -> None:
         from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-        self.model = made.train()
+        self.model, self.reduced = made.train(), reduced
         self.loss = MultipleNegativesRankingLoss(made, scale=SCALE)
         self.optimizer = torch.optim.AdamW(made.parameters(), lr=lr, weight_decay=0.0, fused=True)
 
@@ -97,8 +100,13 @@ class Loop:
 
     def features(self, features: list[dict[str, Tensor]]) -> Tensor:
         """One step on token ids: `input_ids` and `attention_mask` of queries and of passages."""
+        from sentence_transformers.util import batch_to_device
+
+        device = self.model.device
+        there = [batch_to_device(each, device) for each in features]
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self.loss(features, labels=None)
+        with torch.autocast(device.type, torch.bfloat16, enabled=self.reduced):
+            loss = self.loss(there, labels=None)
         loss.backward()
         self.optimizer.step()
         return loss.detach()

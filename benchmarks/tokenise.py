@@ -19,16 +19,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import turns
 
 # What a turn needs is imported in it: a worker process imports this file, and its memory counts.
 
 MODEL = "2x128"
 WORDS = 56
 LEAST, MOST_BYTES = 1.0, 1.5e9
-POLL_SECONDS = 0.05
 
 
 def main() -> None:
@@ -50,14 +50,16 @@ def main() -> None:
     measured: dict[str, list[dict[str, Any]]] = {"ours": [], "datasets.map": []}
 
     def run(name: str) -> float:
-        measured[name].append(watched(name, place, given.processes))
+        measured[name].append(turns.watched(start(name, place, given.processes)))
         return n / measured[name][-1]["seconds"]
 
     contenders = {name: (lambda name=name: run(name)) for name in measured}
     rates = common.alternate(contenders, common.rounds(given))
     if not same(place):
         sys.exit("benchmarks: the two do not give the same ids")
-    memory = {name: np.array([each["bytes"] for each in turns]) for name, turns in measured.items()}
+    memory = {
+        name: np.array([each["bytes"] for each in rounds]) for name, rounds in measured.items()
+    }
     rows = [
         [name, common.spread(rates[name]),
          common.spread(n / np.array([each["processor"] for each in measured[name]])),
@@ -104,49 +106,13 @@ def corpus(place: Path, n: int) -> int:
     return int(passages.lengths().sum())
 
 
-def watched(name: str, place: Path, processes: int) -> dict[str, Any]:
-    """What a turn says of itself, and `bytes`: the most that it and its workers had resident."""
-    started = start(name, place, processes)
-    most = 0
-    while started.poll() is None:
-        most = max(most, resident(started.pid))
-        time.sleep(POLL_SECONDS)
-    out, _ = started.communicate()
-    if started.returncode:
-        sys.exit(f"benchmarks: a turn of {name} failed (its words are above)")
-    return {**json.loads(out.splitlines()[-1]), "bytes": most}
-
-
 def start(name: str, place: Path, processes: int) -> subprocess.Popen[str]:
     """A turn, in a process of its own."""
     import common
     import peer
 
     tokenizer = common.source(MODEL).folder / "tokenizer.json"
-    environment = os.environ | {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [sys.executable, __file__, "turn", name, str(place), str(tokenizer), str(processes),
-         str(peer.PLACE)],
-        stdout=subprocess.PIPE, text=True, env=environment,
-    )  # fmt: skip
-
-
-def resident(pid: int) -> int:
-    """Bytes that a process and its children have resident, what they share counted for each."""
-    import psutil
-
-    try:
-        top = psutil.Process(pid)
-        tree = [top, *top.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return 0
-    total = 0
-    for process in tree:
-        try:
-            total += process.memory_info().rss
-        except psutil.NoSuchProcess:
-            continue
-    return total
+    return turns.start(__file__, name, str(place), str(tokenizer), str(processes), str(peer.PLACE))
 
 
 def killed(place: Path, processes: int) -> tuple[int, int]:
@@ -175,7 +141,7 @@ def killed(place: Path, processes: int) -> tuple[int, int]:
         after |= {
             path.name: inode(path) or after[path.name] for path in map(folder.joinpath, before)
         }
-        time.sleep(POLL_SECONDS)
+        time.sleep(turns.POLL_SECONDS)
     started.communicate()
     if started.returncode or after != before:
         sys.exit("benchmarks: after the kill shards were made again, or the turn failed")
@@ -212,7 +178,7 @@ def ours(place: Path, tokenizer: str, processes: int, _: str) -> dict[str, Any]:
     groups = Coded([""], np.zeros(len(passages), np.int32))
     none = np.empty((0, 2), np.int32)
     collection = Collection("corpus", "en", [], [], passages, passages, none, groups)
-    spent = stopwatch()
+    spent = turns.stopwatch()
     write_table(place / "ours", collection, Tokenizer.from_file(tokenizer))
     return spent()
 
@@ -243,7 +209,7 @@ def theirs(place: Path, tokenizer: str, processes: int, peer: str) -> dict[str, 
     folder = place / "theirs"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    spent = stopwatch()
+    spent = turns.stopwatch()
     made = rows.map(
         encode,
         batched=True,
@@ -255,20 +221,6 @@ def theirs(place: Path, tokenizer: str, processes: int, peer: str) -> dict[str, 
     found = spent()
     assert len(made) == len(rows)
     return found
-
-
-def stopwatch() -> Callable[[], dict[str, float]]:
-    """Gives what was spent since: wall time, and processor time of this process and of its workers."""
-    import resource
-
-    def processor() -> float:
-        parts = [
-            resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-        ]
-        return sum(part.ru_utime + part.ru_stime for part in parts)
-
-    began, used = time.perf_counter(), processor()
-    return lambda: {"seconds": time.perf_counter() - began, "processor": processor() - used}
 
 
 def same(place: Path) -> bool:

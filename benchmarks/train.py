@@ -31,6 +31,7 @@ from repro.data.dataset import Dataset
 from repro.data.negatives import NegativesParams
 from repro.data.tokens import Tokens
 from repro.model.encoder import Encoder, size
+from repro.model.memory import Precision
 from repro.model.pretrained import Pretrained
 from repro.model.texts import Texts
 from repro.train.batches import Batches
@@ -106,16 +107,27 @@ class Plain:
 
 
 class Pairs:
-    """The pairs of each step: the batches that our trainer draws too."""
+    """The texts of each step: the batches that our trainer draws too.
+
+    Passages are the positives, in order of the queries, then those that are negatives alone.
+    """
 
     def __init__(self, dataset: Dataset, spec: RunSpec) -> None:
         train, drawn = spec.train, dataset.splits.subset(spec.pairs)
         self.batches = Batches(dataset, drawn, train.batch_pairs, train.negatives, spec.seed)
 
     def __call__(self, first: int, steps: int) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-        """Queries and passages, each int32 [64], of `steps` steps from `first`."""
+        """Queries and passages, int32, of `steps` steps from `first`."""
         drawn = [self.batches(step) for step in range(first, first + steps)]
-        return [(batch.queries, batch.passages[batch.positive]) for batch in drawn]
+        return [
+            (
+                batch.queries,
+                np.append(
+                    batch.passages[batch.positive], np.delete(batch.passages, batch.positive)
+                ),
+            )
+            for batch in drawn
+        ]
 
 
 class Strings:
@@ -272,8 +284,16 @@ def losses(setting: Setting, quick: bool) -> Asked:
     return Asked(what, 1e-4, np.array([max(off)]), at_most=True)
 
 
-def run_spec(seen: Texts, dataset: Dataset, *, dropout: float) -> RunSpec:
-    """A run over in-batch negatives alone."""
+def run_spec(
+    seen: Texts,
+    dataset: Dataset,
+    *,
+    dropout: float,
+    precision: Precision = "float32",
+    pairs: int = PAIRS,
+    negatives: int = 0,
+) -> RunSpec:
+    """A run over in-batch negatives and as many shared ones as asked for, none of them cached."""
     return RunSpec(
         weights=seen.source.digest,
         tokens=seen.table.digest,
@@ -283,17 +303,23 @@ def run_spec(seen: Texts, dataset: Dataset, *, dropout: float) -> RunSpec:
         seed=1,
         lr=LR,
         lr_reference=LR,
-        encoder=common.encoder_params(dropout),
+        encoder=common.encoder_params(dropout, precision),
         texts=seen.params,
-        train=TrainParams(batch_pairs=PAIRS, negatives=NegativesParams(count=0, in_batch=True)),
+        train=TrainParams(
+            batch_pairs=pairs,
+            negatives=NegativesParams(count=negatives, in_batch=True),
+            step_tokens=1_000_000_000,
+        ),
         curve=CurveParams(max_steps=10_000),
     )
 
 
-def trainer(model: str, spec: RunSpec, seen: Texts, dataset: Dataset) -> Trainer:
+def trainer(
+    model: str, spec: RunSpec, seen: Texts, dataset: Dataset, device: str = "cpu"
+) -> Trainer:
     """Our trainer at its start."""
     counts = size(common.source(model), common.WIDTH)
-    return Trainer(spec, common.encoder(model, spec.encoder), counts, seen, dataset)
+    return Trainer(spec, common.encoder(model, spec.encoder).to(device), counts, seen, dataset)
 
 
 def padded(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -279,3 +281,13 @@ def test_a_missing_file_names_its_neighbour(tmp_path: Path, table: pd.DataFrame)
         call(tmp_path / "loses.csv")
     with pytest.raises(UserError, match="directory"):
         call(tmp_path)
+
+
+def test_a_fit_does_without_torch(tmp_path: Path, table: pd.DataFrame) -> None:
+    """Whoever fits a table of their own waits for no library of networks, nor of figures."""
+    table.to_csv(tmp_path / "losses.csv", index=False)
+    code = "import sys; from repro.app.cli import main; assert main(sys.argv[1:]) == 0\n"
+    code += "assert not {'torch', 'transformers', 'matplotlib'} & set(sys.modules)"
+    given = ["fit", str(tmp_path / "losses.csv"), *COLUMNS]
+    done = subprocess.run([sys.executable, "-c", code, *given], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -36,12 +36,15 @@ def test_it_equals_a_full_sort_with_ties(seed: int, n: int, block: int, k: int) 
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
-def test_queries_in_parts_find_the_same(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_and_passages_in_parts_find_the_same(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     random = np.random.default_rng(at_once)
     queries = random.integers(-2, 3, (5, 2)).astype(np.float32)
     passages = random.integers(-2, 3, (40, 2)).astype(np.float32)
     whole = top_k(queries, [passages[:23], passages[23:]], 6)
     monkeypatch.setattr(retrieval, "QUERIES", at_once)
+    monkeypatch.setattr(retrieval, "PASSAGES", 3 * at_once)
     parts = top_k(queries, [passages[:23], passages[23:]], 6)
     assert (whole[0] == parts[0]).all()
     assert (whole[1] == parts[1]).all()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 # Our names of the metrics, and theirs in ir_measures.
 METRICS = {"mrr10": "RR@10", "recall100": "R@100", "ndcg10": "nDCG@10", "map10": "AP@10"}
 
-QUERIES = 1024  # scored at once
+QUERIES, PASSAGES = 1024, 512  # scored at once
 SCORED_BYTES = 400  # of a line of a ranked list, as ir_measures takes it
 
 
@@ -26,15 +26,15 @@ def top_k(
     passages: blocks of rows, in order of the corpus; only one block and the running best are held
     (`expected_bytes`).  Rows are padded with index -1 and score -inf where the corpus is smaller than k.
     """
-    best = np.full((len(queries), k), -1, dtype=np.int64)
-    score = np.full((len(queries), k), -np.inf, dtype=np.float32)
+    best = _Best(len(queries), k)
     start = 0
     for block in passages:
         for first in range(0, len(queries), QUERIES):
-            part = slice(first, first + QUERIES)
-            _improve(best[part], score[part], queries[part] @ block.T, start)
+            for piece in range(0, len(block), PASSAGES):
+                found = queries[first : first + QUERIES] @ block[piece : piece + PASSAGES].T
+                best.take(first, found, start + piece)
         start += len(block)
-    return best, score
+    return best.ended()
 
 
 def expected_bytes(n_queries: int, width: int, k: int, block: int) -> int:
@@ -43,8 +43,9 @@ def expected_bytes(n_queries: int, width: int, k: int, block: int) -> int:
     It does not depend on how many passages are searched.
     """
     vectors = 4 * width * (n_queries + 2 * block)  # the block that is read while one is searched
-    scores = 4 * block * min(n_queries, QUERIES) + 32 * block
+    scores = (5 * PASSAGES + 32 * k) * min(n_queries, QUERIES)  # and which of them may count
     best = (8 + 4 + 8) * n_queries * k  # indices, scores, and the passages they stand for
+    # What the search holds of as many again, and the copy of the best, is gone when these are lines.
     return vectors + scores + best + SCORED_BYTES * n_queries * k
 
 
@@ -74,22 +75,68 @@ def ranking_metrics(
     return {name: float(found[measure]) for name, measure in measures.items()}
 
 
-def _improve(
-    best: NDArray[np.int64], score: NDArray[np.float32], found: NDArray[np.float32], start: int
-) -> None:
-    """Bring the passages from `start` on, with scores `found` [m, n], into the best ones, in place."""
-    k = best.shape[1]
-    for row in range(len(found)):
-        floor = score[row, -1]
-        ahead = np.flatnonzero(found[row] > floor)  # equal to the last: the earlier one stays
-        if len(ahead) > 4 * k:
-            ahead = ahead[_at_least_kth(found[row, ahead], k)]
-        scores = np.concatenate([score[row], found[row, ahead]])
-        indices = np.concatenate([best[row], ahead + start])
-        order = np.argsort(-scores, kind="stable")[:k]  # stable: lower index first
-        score[row], best[row] = scores[order], indices[order]
+class _Best:
+    """The k best passages of each query so far, and as many that wait to be held against them.
 
+    All in order of the corpus, so that of equal scores the earlier is the lower index.
+    """
 
-def _at_least_kth(scores: NDArray[np.float32], k: int) -> NDArray[np.bool_]:
-    """Which scores are at least the k-th best, all ties with it included."""
-    return scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
+    def __init__(self, n_queries: int, k: int) -> None:
+        self.k = k
+        self.index = np.full((n_queries, 2 * k), -1, dtype=np.int64)
+        self.score = np.full((n_queries, 2 * k), -np.inf, dtype=np.float32)
+        self.bar = np.full(n_queries, -np.inf, dtype=np.float32)  # what is not above cannot count
+        self.held = np.full(n_queries, k)
+
+    def take(self, first: int, found: NDArray[np.float32], start: int) -> None:
+        """Hold what may count of the passages from `start` on; found: [m, n], queries from `first` on."""
+        if not self._hold(first, found, start):
+            half = found.shape[1] // 2
+            self.take(first, found[:, :half], start)
+            self.take(first, found[:, half:], start + half)
+
+    def _hold(self, first: int, found: NDArray[np.float32], start: int) -> bool:
+        """Do so; false, and none is held, where there is no room (k passages always find some)."""
+        rows = slice(first, first + len(found))
+        above = found > self.bar[rows, None]
+        if np.count_nonzero(above) > self.k * len(found):
+            return False
+        row, column = np.divmod(np.flatnonzero(above), found.shape[1])
+        full = self._full(rows, row)
+        if len(full):
+            self._narrow(first + full)  # the bar rises
+            still = found[row, column] > self.bar[rows][row]
+            row, column = row[still], column[still]
+            if len(self._full(rows, row)):
+                return False
+        new = np.bincount(row, minlength=len(found))
+        place = np.arange(len(row)) + (self.held[rows] - np.cumsum(new) + new)[row]
+        self.index[rows][row, place] = start + column
+        self.score[rows][row, place] = found[row, column]
+        self.held[rows] += new
+        return True
+
+    def ended(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Indices and scores of the k best, best first."""
+        for rows in np.array_split(np.arange(len(self.held)), len(self.held) // QUERIES + 1):
+            self._narrow(rows)
+            order = np.argsort(-self.score[rows, : self.k], axis=1, kind="stable")
+            for held in (self.index, self.score):
+                held[rows, : self.k] = np.take_along_axis(held[rows], order, axis=1)
+        return self.index[:, : self.k].copy(), self.score[:, : self.k].copy()
+
+    def _full(self, rows: slice, row: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which of these queries have no room for as many more as `row` names them."""
+        held = self.held[rows]
+        return np.flatnonzero(held + np.bincount(row, minlength=len(held)) > 2 * self.k)
+
+    def _narrow(self, rows: NDArray[np.int64]) -> None:
+        """Keep the k best of what these queries hold."""
+        score, index = self.score[rows], self.index[rows]
+        bar = np.partition(score, self.k, axis=1)[:, self.k, None]
+        keep, tied = score > bar, score == bar
+        keep |= tied & (np.cumsum(tied, axis=1) <= self.k - keep.sum(axis=1, keepdims=True))
+        self.score[rows, : self.k] = score[keep].reshape(-1, self.k)
+        self.index[rows, : self.k] = index[keep].reshape(-1, self.k)
+        self.score[rows, self.k :] = -np.inf
+        self.bar[rows], self.held[rows] = bar[:, 0], self.k
