@@ -39,7 +39,7 @@ def overlay(data: Data, datasets: Path) -> Data:
         "encoder": {} if _has_bfloat16() else {"precision": "float32"},
         "texts": {"chunk_tokens": 512},
         "train": {**TRAIN, "negatives": {"count": 4}},
-        "curve": {"first": 2, "max_steps": 12},
+        "curve": {"first": 2, "max_steps": 8},
     }
     for key, section in data.items():
         if isinstance(section, dict) and key not in (
