@@ -12,6 +12,10 @@ export TORCH
 override DATASET := $(if $(DATASET),$(or $(wildcard $(DATASET)),$(wildcard $(PWD)/$(DATASET)),$(DATASET)))
 HERE = $(dir $(lastword $(MAKEFILE_LIST)))
 
+# A variable in small letters would be taken silently, and the default run.
+$(foreach each,profile overlay dataset device force args,$(if $(filter command%,$(origin $(each))),\
+$(error write $(shell echo $(each) | tr a-z A-Z)=$($(each)), in capitals)))
+
 STUDY = $(PROFILE)$(if $(OVERLAY),+$(OVERLAY))
 REPRO = py="$$($(PYTHON) '$(HERE)bootstrap.py')" && "$$py" -m repro.app.cli
 RUN   = py="$$($(PYTHON) bootstrap.py)" && "$$py" -m
@@ -45,7 +49,8 @@ compare:  ## studies side by side, exponents and verdicts   [ARGS="mini midi --f
 	@$(REPRO) compare $(or $(ARGS),mini midi)
 
 lab:  ## the notebooks in JupyterLab: change `profile = ...` under Parameters, run all cells
-	@py="$$($(PYTHON) bootstrap.py lab)" && "$$py" -m jupyterlab notebooks/04_laws.ipynb $(ARGS)
+	@py="$$($(PYTHON) bootstrap.py lab)" && "$$py" -m jupyterlab --ServerApp.root_dir=. \
+	--LabApp.default_url=/lab/tree/notebooks/04_laws.ipynb $(ARGS)
 
 stability:  ## which verdicts depend on the root seeds: four more studies   [PROFILE=mini]
 	@$(REPRO) stability '$(STUDY)$(if $(DATASET),:$(DATASET))'

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from repro.app import fit as command
+from repro.app import fit_figure
 from repro.app.cli import main
 from repro.errors import UserError
 from repro.laws.fit import from_json
@@ -123,6 +124,20 @@ def test_the_figure_is_drawn_and_does_not_hit_the_fit(tmp_path: Path, table: pd.
     assert "product law" in json.loads((tmp_path / "figure.json").read_text())["alt"]
     with pytest.raises(UserError, match="another name"):
         call(path, *COLUMNS, "--figure", tmp_path / "x.svg", "--json", tmp_path / "x.json")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_figure_of_many_models_has_few_lines_and_all_points(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    n, d = np.geomspace(1e6, 1e9, 90), rng.permutation(np.geomspace(5e3, 3e6, 90))
+    values, member = fit_figure._groups(n)
+    assert len(values) == fit_figure.MOST_LINES
+    assert set(member) == set(range(len(values)))
+    path = tmp_path / "table.csv"
+    loss = 100 * n**-0.161 * d**-0.206
+    pd.DataFrame({"params": n, "pairs": d, "mael": loss}).to_csv(path, index=False)
+    assert call(path, *COLUMNS, "--figure", tmp_path / "figure.svg") == 0
+    assert len(json.loads((tmp_path / "figure.json").read_text())["data"]["loss"]) == 90
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,13 @@ def test_make_takes_a_dataset_from_where_it_was_called(tmp_path: Path) -> None:
     assert "mini:apidocs" in shown
 
 
+def test_make_refuses_a_variable_in_small_letters() -> None:
+    call = ["make", "-n", "-C", str(ROOT), "reproduce", "profile=smoke"]
+    done = subprocess.run(call, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "write PROFILE=smoke, in capitals" in done.stderr
+
+
 @pytest.mark.parametrize("target", ["reproduce", "check", "tune", "publish", "site", "stability"])
 @pytest.mark.parametrize("where", [[], ["-C", str(ROOT)]])
 def test_make_without_a_dataset_names_none(target: str, where: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html.parser
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,13 @@ def test_the_page_of_laws_has_each_formula() -> None:
 
 def test_every_page_of_docs_has_its_place() -> None:
     assert {path.stem for path in (ROOT / "docs").glob("*.md")} == HOW_TO.keys() | RECORDS.keys()
+
+
+@pytest.mark.parametrize("law", [None, {"params": None, "note": "4 points cannot determine it"}])
+def test_without_a_fitted_law_there_is_nothing_to_move(mini, law) -> None:
+    report = {**mini.report, "laws": {"product": law, "product_d0": law}}
+    assert explore.numbers(report) is None
+    assert explore.page(replace(mini, report=report)) == explore.NOTHING
 
 
 def test_what_can_be_moved_starts_at_the_fit(mini) -> None:

@@ -107,7 +107,8 @@ def _foresee(form: str, table: Table, seen: Mask, held: Mask, rule: str) -> Answ
     actual, predicted = rows.loss, fitted.predict(**rows.columns)
     low, high = fitted.band(rows.n, rows.d)
     noise = student.ppf(0.975, fitted.df) * fitted.sigma
-    half = float(np.mean(np.sqrt((np.log(high / low) / 2) ** 2 + noise**2)))
+    with np.errstate(over="ignore", divide="ignore"):  # a band that is as good as endless
+        half = float(np.mean(np.sqrt((np.log(high / low) / 2) ** 2 + noise**2)))
     miss = float(np.mean(np.abs(predicted / actual - 1)))
     why = (
         f"{rule}: {int(seen.sum())} cells predict {int(held.sum())}; "

@@ -123,8 +123,8 @@ def _means(fitted: Fit, level: float) -> Intervals:
         slope = slopes[variable]
         if slope is None:
             notes.append(
-                f"{exponent}: fewer than three values of {variable}, or too few cells: plain "
-                "least squares, which a model or size effect makes too narrow"
+                f"{exponent}: fewer than three values of {variable}, or not enough cells that share a value "
+                "of the other variable: plain least squares, which a model or size effect makes too narrow"
             )
             continue
         half = float(student.ppf((1 + level) / 2, slope.df)) * slope.error

@@ -176,7 +176,7 @@ def check(form: Form, table: Table, n_free: int) -> None:
             )
     if np.all(table.bound != 0):
         raise UserError(
-            "every row is only a bound (censored): no loss was measured",
+            "every row is only a bound (censored): nothing was measured exactly",
             remedy="add runs that ended by themselves",
         )
     points = np.count_nonzero(table.weight)

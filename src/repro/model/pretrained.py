@@ -12,6 +12,7 @@ import copy
 import functools
 import inspect
 import json
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -255,7 +256,9 @@ def _config(folder: Path, own: dict[str, Any]) -> Any:
 @functools.cache
 def library() -> Any:
     """transformers, without its progress bars and notices (what matters is raised)."""
-    import transformers
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "IProgress not found")  # of tqdm, in a notebook
+        import transformers
 
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()

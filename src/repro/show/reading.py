@@ -140,6 +140,8 @@ def bends(found: Mapping[str, Any]) -> pd.DataFrame:
     """The laws that bend in D, fitted to all sizes: parameters with intervals, errors, slopes."""
     rows = []
     for law in found["laws"]:
+        if not law["params"]:
+            continue
         row = {"law": law["title"], "formula": f"`{law['formula']}`"}
         for name in ("alpha", "beta"):
             row[name] = _with_ends(law, name)

@@ -80,7 +80,7 @@ def numbers(report: Mapping[str, Any]) -> dict[str, Any] | None:
     laws = {
         name: {key: float(value) for key, value in report["laws"][name]["params"].items()}
         for name in ("product", "product_d0")
-        if name in report["laws"]
+        if (report["laws"].get(name) or {}).get("params")
     }
     if "product" not in laws:
         return None
