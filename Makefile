@@ -27,7 +27,7 @@ help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup:  ## make the environment (.venv unless the active one already has the project)
-	@$(PYTHON) bootstrap.py
+	@$(PYTHON) bootstrap.py && echo "ready; next: make reproduce"
 
 reproduce:  ## run a profile end to end   [PROFILE=mini OVERLAY= DATASET=name FORCE=1 TORCH=cpu]
 	@$(REPRO) reproduce '$(STUDY)' $(if $(DATASET),--dataset '$(DATASET)') $(if $(FORCE),--force)

@@ -84,7 +84,9 @@ def test_dollars_are_split_and_labels_capped(
     assert "labels 1.2e+04" in said
     assert "serving" in said
     assert call("plan", stored / "fit.json", "--usd", 600) == 0  # a thousand pairs at .6 USD
-    assert re.search(r"\b1,000\b|\b999\b", capsys.readouterr().out)
+    said = capsys.readouterr().out
+    assert re.search(r"\b1,000\b|\b999\b", said)
+    assert "Assumed: 0.6 USD a pair; 3.93 USD an hour" in said
 
 
 def test_flop_budgets_need_steps(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,8 +84,18 @@ def run(args: argparse.Namespace) -> int:
         text = _metric(args.fit, plan, args.target_metric, record.get("metric"), costs)
     else:
         text = _budget(args, plan, costs)
-    print(head, text, _advice(), sep="\n")
+    assumed = "" if args.at else _assumed(args)
+    print(head, text, assumed + _advice(), sep="\n")
     return 0
+
+
+def _assumed(args: argparse.Namespace) -> str:
+    """The prices and lengths that the figures rest on, given or not."""
+    return (
+        f"\nAssumed: {args.pair_usd:g} USD a pair; {args.gpu_usd_per_hour:g} USD an hour of a device at "
+        f"{args.utilisation:.0%} of {args.gpu_peak_flop:.3g} FLOP/s; D in pairs of a query of "
+        f"{args.query_tokens} tokens and {args.passages_per_query} passages of {args.passage_tokens}.\n"
+    )
 
 
 def load(path: Path) -> tuple[Fit, dict[str, Any]]:
