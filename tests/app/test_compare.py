@@ -51,6 +51,24 @@ def test_a_report_of_other_data_by_its_path(
     assert capsys.readouterr().out == by_name
 
 
+def test_laws_that_could_not_be_fitted_and_old_results_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("REPRO_HOME", str(tmp_path))
+    report = json.loads((ROOT / "results" / "mini-apidocs" / "report.json").read_text())
+    report["laws"]["product"] |= {"params": None, "ci95": None}
+    report["versions"]["labels"] -= 1
+    folder = tmp_path / "build" / "smoke-apidocs"
+    folder.mkdir(parents=True)
+    (folder / "report.json").write_text(json.dumps(report))
+    assert main(["compare", "mini", "smoke", "--figure", str(tmp_path / "b.svg")]) == 0
+    said = capsys.readouterr().out
+    assert "| product law | mini-apidocs" in said
+    assert "| product law | smoke-apidocs" not in said
+    assert "S7, S8, S9 of smoke-apidocs are of other result versions: left out." in said
+    assert "| S8 " in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -81,14 +81,10 @@ def others(name: str, report: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if found.dataset == report["dataset"]:
             other = path.parent.name
-            marks, old = _marks(report["digests"], found), _affected(found)
+            marks, old = _marks(report["digests"], found), outdated(found.versions)
             if report.get("meaningless"):
                 marks.insert(0, "the study of this page tests the plumbing alone")
-            if old:
-                said = (
-                    f"{', '.join(sorted(old))} of {other} are of other result versions: left out."
-                )
-                faults.append(said)
+            faults += [left_out(other, old)] if old else []
             rows = [row.model_dump() for row in found.claims if row.id not in old]
             studies.append({"name": other, "claims": rows, "marks": marks})
     return {"studies": studies, "faults": faults}
@@ -136,20 +132,25 @@ def _marks(digests: Mapping[str, str], other: Published) -> list[str]:
         marks.append(f"other data ({', '.join(data)})")
     if not other.versions:
         marks.append("published before reports named their result versions")
-    elif kinds := sorted(_changed(other) - BEARS_ON.keys()):
+    elif kinds := sorted(_changed(other.versions) - BEARS_ON.keys()):
         marks.append(f"other result versions ({', '.join(kinds)})")
     return marks
 
 
-def _changed(other: Published) -> set[str]:
-    """The kinds of result that had another version when a report was published."""
-    return {kind for kind, _ in other.versions.items() ^ VERSIONS.items()}
-
-
-def _affected(other: Published) -> set[str]:
+def outdated(versions: Mapping[str, int]) -> set[str]:
     """The claims of a report that rest on results of another version, where that is not all of them."""
-    kinds = _changed(other) if other.versions else set()
+    kinds = _changed(versions) if versions else set()
     return set().union(*(BEARS_ON[kind] for kind in kinds & BEARS_ON.keys()))
+
+
+def left_out(name: str, claims: set[str]) -> str:
+    """That these claims of a study are not shown, and why."""
+    return f"{', '.join(sorted(claims))} of {name} are of other result versions: left out."
+
+
+def _changed(versions: Mapping[str, int]) -> set[str]:
+    """The kinds of result that had another version when a report was published."""
+    return {kind for kind, _ in versions.items() ^ VERSIONS.items()}
 
 
 def _first(error: Exception) -> str:

@@ -32,6 +32,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print, as Markdown, the studies, their exponents, and each verdict that any of them gives."""
+    from repro.app import beside
     from repro.show import agreement
 
     reports = dict(map(_read, args.studies))
@@ -40,13 +41,18 @@ def run(args: argparse.Namespace) -> int:
             "one study has nothing beside it", remedy="name two: repro compare mini midi"
         )
     asked = args.law or list(LAWS)
-    laws = {name: report["laws"] for name, report in reports.items()}
+    laws = {name: _fitted(report["laws"]) for name, report in reports.items()}
     known = sorted({law for each in laws.values() for law in each})
     for law in asked:
         if known and law not in known:
             raise UserError(f"no report has a law {law!r}", remedy=nearest(law, known))
     print(_studies(reports), _exponents(laws, asked), sep="\n\n", end="\n\n")
-    claims = {name: report["claims"] for name, report in reports.items()}
+    claims = {}
+    for name, report in reports.items():
+        old = beside.outdated(report.get("versions", {}))
+        claims[name] = [row for row in report["claims"] if row["id"] not in old]
+        if old:
+            print(beside.left_out(name, old), end="\n\n")
     print(agreement.side_by_side(claims))
     if args.figure:
         from repro.show import style
@@ -62,6 +68,11 @@ def run(args: argparse.Namespace) -> int:
         )
         print(f"\ndrawn: {args.figure.with_suffix('.svg')}, .png and .json beside it")
     return 0
+
+
+def _fitted(laws: dict[str, Any]) -> dict[str, Any]:
+    """Those that the runs of a study could determine."""
+    return {name: law for name, law in laws.items() if law["params"]}
 
 
 def _studies(reports: dict[str, Any]) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+from repro.app.beside import outdated
 from repro.errors import UserError
 from repro.places import ROOT
 from repro.show.overview import overview
@@ -33,8 +35,14 @@ def shown() -> str:
         name for name in found if name not in FIRST
     ]
     reports = {name: json.loads(found[name].read_text(encoding="utf-8")) for name in names}
-    table = overview({name: report["claims"] for name, report in reports.items()})
+    table = overview({name: _claims(report) for name, report in reports.items()})
     return f"{_figure(names[0])}\n\n{table}" if names else table
+
+
+def _claims(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """The claims that rest on results as the code makes them now."""
+    old = outdated(report.get("versions", {}))
+    return [row for row in report["claims"] if row["id"] not in old]
 
 
 def _figure(study: str) -> str:
