@@ -19,7 +19,7 @@ SOURCE = Path(repro.__file__).parent
 GROUND = {
     "document",
     "errors",
-    "jsonfile",
+    "files",
     "params",
     "seeds",
     "places",
@@ -37,16 +37,16 @@ LAWS = GROUND | {"laws"}
 SHOW = LAWS | {"store", "show"}
 EXPERIMENTS = WORK | LAWS | {"experiments"}
 ALLOWED = {
-    "jsonfile": {"jsonfile"},
+    "files": {"files"},
     "errors": {"errors"},
     "document": {"document", "errors"},
     "params": {"document", "errors", "params"},
     "seeds": {"seeds"},
     "places": {"places"},
-    "hub": {"errors", "hub", "jsonfile"},
+    "hub": {"errors", "hub", "files"},
     "process": {"process"},
     "progress": {"progress"},
-    "lease": {"jsonfile", "lease"},
+    "lease": {"files", "lease"},
     "provenance": {"provenance"},
     "store": STORE,
     "data": DATA,

@@ -14,7 +14,8 @@ import pytest
 from repro import lease
 from repro import store as stores
 from repro.errors import UserError
-from repro.store import Spoilt, Store, Superseded, canonical, check, digest
+from repro.files import canonical, digest
+from repro.store import Spoilt, Store, Superseded, check
 
 
 @pytest.fixture

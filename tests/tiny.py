@@ -127,7 +127,7 @@ def write_study(folder: Path) -> Path:
 
 def results(root: Path) -> dict[str, str]:
     """Digest of every file of a store that holds numbers (seconds and provenance are not among them)."""
-    from repro.store import file_digest
+    from repro.files import file_digest
 
     names = ("best.safetensors", "validation.npy", "test.npy", "metrics.json")
     kinds = ("train", "measure")

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from repro import jsonfile
 from repro.errors import UserError, nearest
+from repro.files import read_json
 
 MIRROR = "REPRO_HUB_MIRROR"
 Kind = Literal["model", "dataset"]
@@ -223,7 +223,7 @@ def _kept_list(snapshot: Path) -> tuple[str, ...] | None:
     """
     tree = snapshot.parent.parent / "trees" / f"{snapshot.name}.json"
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        kept = jsonfile.read(tree)
+        kept = read_json(tree)
         if kept["format_version"] == 1:
             return tuple(sorted(kept["files"]))
     return None

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro import jsonfile
+from repro.files import read_json
 
 HEARTBEAT_SECONDS = 10.0
 STALE_SECONDS = 120.0
@@ -203,7 +203,7 @@ def _inode(path: Path) -> int:
 def _read(path: Path) -> dict[str, Any]:
     """What the lease says of its holder; empty where it is gone or damaged."""
     try:
-        holder = jsonfile.read(path)
+        holder = read_json(path)
     except (OSError, ValueError):
         return {}
     if not isinstance(holder, dict) or not isinstance(holder.get("pid"), int):

@@ -17,8 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
-import json
 import os
 import shutil
 import time
@@ -28,8 +26,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from repro import jsonfile, lease
+from repro import lease
 from repro.errors import UserError
+from repro.files import digest, file_digest, flush, read_json, write_json
 from repro.provenance import provenance
 
 # The result version of each kind.  Raise it when the numbers of that kind change on purpose: the
@@ -49,40 +48,6 @@ RESUMED = ("last.safetensors", "batches.jsonl", "shards")  # what makers go on f
 
 # Faults of reading that mean a damaged result: a bad sector, or a manifest that names no real files.
 DAMAGED = (errno.EIO, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
-
-
-def canonical(value: Any) -> str:
-    """The one JSON text of `value`: sorted keys, no spaces, no NaN."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
-    )
-
-
-def digest(value: Any) -> str:
-    """Twenty hex digits (80 bits) of the sha256 of the canonical JSON of `value`."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()[:20]
-
-
-def file_digest(path: Path) -> str:
-    """sha256 of a file, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write `value` to `path` so that a reader sees the old or the new file, never a part."""
-    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write, flush to disk, then rename into place."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 class Superseded(RuntimeError):
@@ -282,7 +247,7 @@ class Store:
 def check(folder: Path) -> str:
     """What is wrong with a finished result, or an empty text."""
     try:
-        for name, entry in jsonfile.read(folder / "manifest.json")["files"].items():
+        for name, entry in read_json(folder / "manifest.json")["files"].items():
             path, parts = folder / name, name.split("/")
             if ".." in parts or "" in parts:
                 return f"manifest.json names a place outside: {name[:80]!r}"
@@ -342,12 +307,3 @@ def _there(folder: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def flush(path: Path) -> None:
-    """Flush a file or a folder to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -18,7 +18,7 @@ from repro import params
 from repro.data.dataset import DatasetParams, load_dataset_params
 from repro.document import Document, read
 from repro.experiments.profile import Profile
-from repro.store import digest
+from repro.files import digest
 
 ROOT = Path(__file__).parents[2] / "params"
 LINES = [

@@ -19,10 +19,10 @@ from repro import seeds
 from repro.app import pretrain as command
 from repro.app.study import Study
 from repro.errors import UserError
+from repro.files import file_digest
 from repro.model import files, pretrained
 from repro.model.encoder import EncoderParams, build
 from repro.places import ROOT
-from repro.store import file_digest
 from repro.train import crops, pretrain, vocabulary
 from repro.train import pretraining_text as text
 

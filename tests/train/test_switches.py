@@ -12,8 +12,8 @@ import pytest
 from repro import params
 from repro.experiments.profile import Profile
 from repro.experiments.runs import Trained
+from repro.files import digest
 from repro.places import ROOT
-from repro.store import digest
 from repro.train.loop import RunSpec
 from repro.work.makers import Makers
 from repro.work.queue import Task

@@ -10,7 +10,8 @@ import pytest
 
 from repro import store as stores
 from repro.errors import UserError
-from repro.store import Store, write_json
+from repro.files import write_json
+from repro.store import Store
 from repro.work.explain import as_text, explain, resolve
 from repro.work.plans import Asked
 from stored import add, plan_of

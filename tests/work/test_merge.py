@@ -12,7 +12,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from repro import store as stores
-from repro.store import Store, check, digest
+from repro.files import digest
+from repro.store import Store, check
 from repro.work import merge as merging
 from repro.work.compare import compare, numbers
 from repro.work.merge import merge, unsound

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from repro import lease
-from repro.store import Store, write_json
+from repro.files import write_json
+from repro.store import Store
 from repro.work import batches, plans
 from repro.work.plans import Asked, makespan
 from repro.work.queue import Task

@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
+from repro.files import digest
 from repro.places import ROOT, home
-from repro.store import VERSIONS, digest
+from repro.store import VERSIONS
 
 # Kind of result -> the claims that it bears on; kinds that are not here bear on all.
 BEARS_ON = {"labels": {"S7", "S8", "S9"}}

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from repro import jsonfile
 from repro.errors import UserError, nearest
+from repro.files import read_json
 from repro.places import ROOT, home
 
 LAWS = ("product", "product_d0")  # exponents of other forms mean other things
@@ -112,7 +112,7 @@ def _read(name: str) -> tuple[str, dict[str, Any]]:
     """The name of a study and its report: a file, a finished build, or what is published."""
     path = Path(name) if Path(name).suffix == ".json" else _find(name.replace(":", "-"))
     try:
-        report = jsonfile.read(path)
+        report = read_json(path)
         lacking = {"dataset", "grid", "laws", "claims", "missing"} - set(report)
     except (OSError, ValueError, TypeError) as error:
         raise UserError(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from repro.files import write_bytes, write_json
 from repro.show import claims
-from repro.store import VERSIONS, write_bytes, write_json
+from repro.store import VERSIONS
 
 if TYPE_CHECKING:
     from repro.app.study import Study

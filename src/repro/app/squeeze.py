@@ -7,7 +7,7 @@ import io
 import json
 from pathlib import Path
 
-from repro.store import write_bytes
+from repro.files import write_bytes
 
 COLOURS = 256
 

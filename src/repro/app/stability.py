@@ -40,10 +40,11 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Sweep, answer and compare; writes stability.json.  0 when all is there, 1 when runs failed."""
     from repro.app.study import Study
+    from repro.files import write_json
     from repro.places import absolute
     from repro.progress import clock
     from repro.show import agreement
-    from repro.store import VERSIONS, write_json
+    from repro.store import VERSIONS
 
     studies = variants(Study.open(absolute(args.profile)), args.others)
     base = studies[BASE]
@@ -120,7 +121,7 @@ def _reseeded(study: Study, seed: int, name: str) -> DatasetParams:
     what the new one trains on.  So the changed dataset gets a file, beside the variant's other results.
     """
     from repro.data.dataset import find_dataset_file
-    from repro.store import write_json
+    from repro.files import write_json
 
     own = study.dataset.params  # with the sizes that `splits: auto` chose
     file = study.build.with_name(f"{study.name}-{name}") / study.dataset_file.name

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.app import beside
+from repro.files import write_json
 from repro.places import ROOT, home, reference_data
-from repro.store import write_json
 
 if TYPE_CHECKING:
     from repro.app.study import Study

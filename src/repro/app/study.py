@@ -29,10 +29,11 @@ from repro.experiments.estimate import Estimator
 from repro.experiments.profile import Profile
 from repro.experiments.replicates import PairLosses
 from repro.experiments.runs import Runs, Trained
+from repro.files import digest, write_json
 from repro.places import ROOT, home
 from repro.progress import clock
 from repro.provenance import surroundings
-from repro.store import Store, digest, write_json
+from repro.store import Store
 from repro.work import execute, pace
 from repro.work.queue import Task
 

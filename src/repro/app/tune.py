@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from repro.app.study import Study
     from repro.errors import UserError
     from repro.experiments.tuning import TuneParams, Tuning
-    from repro.store import write_json
+    from repro.files import write_json
     from repro.work import execute
 
     if args.json is not None and args.json.is_dir():

@@ -23,8 +23,9 @@ from repro.data.splits import Splits, SplitSizes
 from repro.data.tokens import TokenTable
 from repro.document import read
 from repro.errors import UserError, nearest
+from repro.files import write_json
 from repro.params import Params, switch
-from repro.store import Store, write_json
+from repro.store import Store
 
 
 class TargetParams(Params):

@@ -25,9 +25,9 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from repro.data.column import lengths
+from repro.files import write_bytes
 from repro.process import cores, serve_parent
 from repro.progress import Progress
-from repro.store import write_bytes
 
 BATCH = 2048  # texts tokenised at once at most, and so many
 BATCH_BYTES = 1 << 20  # bytes (or one text): tokenised, a text takes 30 times its size

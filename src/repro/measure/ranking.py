@@ -13,13 +13,13 @@ from pydantic import Field
 from repro import seeds
 from repro.data.dataset import Dataset
 from repro.data.evaluation import EvaluationSet
+from repro.files import write_json
 from repro.measure import retrieval
 from repro.measure.evaluate import pair_entropies
 from repro.measure.retrieval import METRICS, ranking_metrics, top_k
 from repro.model.encoder import Encoder, encode
 from repro.model.texts import Texts
 from repro.params import Params
-from repro.store import write_json
 
 BLOCK = 4096  # passages encoded and scored at once
 TOLD = 1_000_000  # passages: before a search of so many or more, its memory is printed

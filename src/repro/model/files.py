@@ -12,8 +12,9 @@ import hashlib
 import re
 from pathlib import Path
 
-from repro import hub, jsonfile
+from repro import hub
 from repro.errors import UserError
+from repro.files import read_json
 
 MICRO = Path(__file__).parent / "micro"
 PICKLED = "pytorch_model.bin"
@@ -137,7 +138,7 @@ def _check_parts(index: Path) -> None:
     if not index.is_file():
         return
     try:
-        parts: list[str] = sorted(set(jsonfile.read(index)["weight_map"].values()))
+        parts: list[str] = sorted(set(read_json(index)["weight_map"].values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(
             f"{index.name} cannot be read", where=str(index), remedy="copy or download it again"

@@ -13,11 +13,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from repro import hub, jsonfile
+from repro import hub
 from repro.errors import UserError
+from repro.files import read_json, write_json
 from repro.model import files, tensors
 from repro.places import home
-from repro.store import write_json
 
 RULES = 1  # raise it when what is written changes on purpose
 NAME = "model.safetensors"
@@ -40,7 +40,7 @@ def readable(found: list[Path]) -> Path:
 def _is_whole(place: Path) -> bool:
     """Whether it is there, by these rules, and still what was written."""
     try:
-        about = jsonfile.read(place / "about.json")
+        about = read_json(place / "about.json")
         is_ours = about["rules"] == RULES and (place / NAME).is_file()
         return is_ours and about["sha256"] == hub.file_sha256(place / NAME)
     except (OSError, ValueError, KeyError, TypeError):

@@ -8,9 +8,9 @@ from typing import Any
 from safetensors.torch import save as serialize
 from tokenizers import Tokenizer
 
+from repro.files import write_bytes, write_json
 from repro.model import pretrained
 from repro.model.encoder import Encoder
-from repro.store import write_bytes, write_json
 from repro.train import vocabulary
 from repro.train.crops import PAD
 

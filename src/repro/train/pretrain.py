@@ -25,12 +25,12 @@ from torch import nn
 
 from repro import seeds
 from repro.errors import UserError
+from repro.files import digest
 from repro.measure.entropy import contrastive_entropy
 from repro.model import pretrained
 from repro.model.encoder import Encoder, EncoderParams, encode
 from repro.params import Params
 from repro.provenance import provenance
-from repro.store import digest
 from repro.train import checkpoint, vocabulary
 from repro.train.crops import Crops, Pieces, batch, chunks, mask, tokenize
 from repro.train.learner import Learner, both_ways

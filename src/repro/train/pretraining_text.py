@@ -25,8 +25,8 @@ from pydantic import Field
 
 from repro import seeds
 from repro.errors import UserError
+from repro.files import file_digest, write_bytes
 from repro.params import Params
-from repro.store import file_digest, write_bytes
 
 
 class Source(Params):

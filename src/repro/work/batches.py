@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro import jsonfile
 from repro.errors import UserError
-from repro.store import Store, write_json
+from repro.files import read_json, write_json
+from repro.store import Store
 from repro.work.queue import Task
 
 PREFIX = "repro-"
@@ -65,7 +65,7 @@ class Batch:
     def told(self, index: int) -> dict[str, Any]:
         """What the job noted last; an empty event where it noted nothing yet."""
         try:
-            now = jsonfile.read(self.folder / f"{index}.now.json")
+            now = read_json(self.folder / f"{index}.now.json")
             where = tuple(now["where"]) if now["where"] else None
             return {**now, "where": where, "event": now["event"]}
         except (OSError, ValueError, KeyError, TypeError):
@@ -103,7 +103,7 @@ def plan(store: Store, sweep: str, jobs: list[list[tuple[Where, Task]]]) -> Batc
 def find(store: Store, name: str) -> Batch | None:
     """The batch of that name; None where it is not of this store."""
     try:
-        known = jsonfile.read(folder(store) / name / "plan.json")
+        known = read_json(folder(store) / name / "plan.json")
         jobs = [[(str(kind), str(key)) for kind, key in job] for job in known["jobs"]]
         return Batch(folder(store) / name, str(known["sweep"]), jobs)
     except (OSError, ValueError, KeyError, TypeError):

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from repro import jsonfile, lease
+from repro import lease
 from repro.errors import UserError
+from repro.files import read_json
 from repro.provenance import digests_in, flat, seeds_in
 from repro.store import DATA, VERSIONS, Store, check
 from repro.work.plans import Place, Plan
@@ -174,7 +175,7 @@ def _users(store: Store, place: Place) -> Iterator[Place]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = jsonfile.read(path)
+        found = read_json(path)
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from repro import jsonfile, lease
+from repro import lease
+from repro.files import read_json
 from repro.store import VERSIONS, Store
 from repro.work import batches
 from repro.work.plans import Place
@@ -178,7 +179,7 @@ def _results(store: Store, kind: str, keep: set[Place], only_kept: bool) -> list
 def _version(folder: Path) -> int | None:
     """The result version of a finished result; None where it does not say: `verify` looks into that."""
     try:
-        version = jsonfile.read(folder / "spec.json")["version"]
+        version = read_json(folder / "spec.json")["version"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return version if isinstance(version, int) else None

@@ -8,8 +8,8 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from repro import jsonfile
-from repro.store import VERSIONS, Store, check, digest, flush
+from repro.files import digest, flush, read_json
+from repro.store import VERSIONS, Store, check
 from repro.work.compare import compare
 
 KEY = re.compile("[0-9a-f]{20}")
@@ -56,8 +56,8 @@ def unsound(folder: Path, kind: str, key: str) -> str:
     if fault := check(folder):
         return fault
     try:
-        files = jsonfile.read(folder / "manifest.json")["files"]
-        spec = jsonfile.read(folder / "spec.json")
+        files = read_json(folder / "manifest.json")["files"]
+        spec = read_json(folder / "spec.json")
         right = spec["kind"] == kind and digest(spec) == key
     except (OSError, ValueError, KeyError, TypeError) as error:
         return f"spec.json cannot be read: {error}"
@@ -75,7 +75,7 @@ def unsound(folder: Path, kind: str, key: str) -> str:
 
 
 def _version(folder: Path) -> int:
-    version = jsonfile.read(folder / "spec.json")["version"]
+    version = read_json(folder / "spec.json")["version"]
     return version if isinstance(version, int) else 0
 
 
@@ -84,7 +84,7 @@ def _take(ours: Store, kind: str, key: str, folder: Path) -> str:
     incoming = ours.root / kind / ".incoming" / f"{key}.{uuid.uuid4().hex[:8]}"
     incoming.mkdir(parents=True)
     try:
-        files = jsonfile.read(folder / "manifest.json")["files"]
+        files = read_json(folder / "manifest.json")["files"]
         for name in [*files, "manifest.json"]:
             target = incoming / name
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from repro.files import digest, write_json
 from repro.process import one_thread
-from repro.store import Store, digest, write_json
+from repro.store import Store
 from repro.train.loop import RunSpec
 from repro.work.local import WorkersParams, workers
 from repro.work.queue import Task

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro import jsonfile
-from repro.store import VERSIONS, Store, digest, write_json
+from repro.files import digest, read_json, write_json
+from repro.store import VERSIONS, Store
 
 Place = tuple[str, str]  # kind and key of a result
 
@@ -78,7 +78,7 @@ def write(store: Store, plan: Plan) -> None:
 def load(store: Store, study: str) -> Plan | None:
     """The plan of a study; None where none is kept, or it cannot be read."""
     try:
-        record = jsonfile.read(_file(store, study))
+        record = read_json(_file(store, study))
         return _plan(record) if record["study"] == study else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from repro import jsonfile
 from repro.errors import UserError, hidden, of_machine
-from repro.store import Spoilt, Store, Superseded, write_json
+from repro.files import read_json, write_json
+from repro.store import Spoilt, Store, Superseded
 
 IDLE_SECONDS = 0.3
 MAX_ATTEMPTS = 2  # in one sweep, when a worker dies while it holds the task
@@ -103,7 +103,7 @@ class Sweep:
 
     def _record(self, where: tuple[str, str]) -> dict[str, Any]:
         try:
-            record = jsonfile.read(self.failure_path(where))
+            record = read_json(self.failure_path(where))
             mine = record["sweep"] == self.name and isinstance(record.get("attempts", 0), int)
             mine = mine and isinstance(record.get("error", ""), str)
         except (OSError, ValueError, LookupError, TypeError, AttributeError):

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from repro import jsonfile, lease
+from repro import lease
+from repro.files import read_json
 from repro.progress import clock
 from repro.store import VERSIONS, Store
 from repro.work import batches
@@ -179,7 +180,7 @@ def _failed(store: Store, kind: str) -> list[dict[str, Any]]:
     found = []
     for path in sorted((store.root / kind / ".failed").glob("[!.]*.json")):
         try:
-            record = jsonfile.read(path)
+            record = read_json(path)
             label, attempts = str(record.get("label") or path.stem), int(record.get("attempts", 0))
             error = str(record.get("error") or "")
         except (OSError, ValueError, AttributeError, TypeError, OverflowError):

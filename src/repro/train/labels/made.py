@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from repro.data.dataset import Dataset
 from repro.data.text import clean, normal
 from repro.errors import UserError
+from repro.files import write_bytes
 from repro.seeds import stream
-from repro.store import write_bytes
 from repro.train.labels.kinds import LabelSpec
 
 EMPTY, SAME, AGAIN = "empty", "the passage itself", "a repetition"
