@@ -229,3 +229,13 @@ def test_models_that_are_not_here_are_planned_on_data_that_is(
     found = estimate(opened(f"team+{overlay}:{file}"))
     assert found["runs"] > 0
     assert found["flop"] > 0
+    cut = found["texts_cut"]
+    assert {name: each["tokens"] for name, each in cut.items()} == {"queries": 32, "passages": 128}
+    assert "of the passages after 128 tokens" in as_text(found)
+
+
+def test_what_is_cut_is_not_told_of_data_that_is_elsewhere(
+    plans: Callable[[str], dict[str, Any]],
+) -> None:
+    assert plans("t2ranking")["texts_cut"] is None
+    assert "of the passages after" not in as_text(plans("t2ranking"))

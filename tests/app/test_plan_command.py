@@ -14,6 +14,7 @@ from repro.app import design, plan
 from repro.errors import UserError
 from repro.laws.fit import fit
 from repro.laws.metric import metric_line
+from repro.laws.planning import MOST_MODELS
 from repro.laws.report import data
 from repro.laws.table import Table
 
@@ -115,6 +116,22 @@ def test_at_names_what_larger_models_save(stored: Path, capsys: pytest.CaptureFi
     said = capsys.readouterr().out
     assert "320,000 pairs: loss" in said
     assert "Weight decay" in said
+    assert "320,000  (3.2e+05 to 3.2e+05)" in said  # its own loss: nothing about it is uncertain
+
+
+def test_of_many_models_a_few_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    n, d = np.geomspace(1e5, 1e8, 40), np.geomspace(1e3, 1e5, 8)[np.arange(40) % 8]
+    loss = 100 * n**-0.161 * d**-0.206 * np.exp(0.01 * np.random.default_rng(0).normal(size=40))
+    (tmp_path / "fit.json").write_text(json.dumps(data(fit("product", Table(loss, n, d)))))
+    assert call("plan", tmp_path / "fit.json", "--target-loss", 1) == 0
+    said = capsys.readouterr().out
+    assert f"Of its 40 model sizes {MOST_MODELS} are shown" in said
+    assert len(re.findall(r" USD", said)) >= MOST_MODELS
+    assert all(f"{size:,.4g} " in said for size in (1e5, 1e8))
+    assert call("plan", tmp_path / "fit.json", "--target-loss", 1, "--models", "3e6") == 0
+    assert "are shown" not in capsys.readouterr().out
 
 
 def test_what_cannot_be_planned_is_refused(stored: Path, tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ def test_texts_stand_one_after_another_between_their_special_tokens() -> None:
     assert ids.tolist() == [2, 21, 3, 2, 11, 12, 13, 3, 2, 3]
     assert ids.dtype == np.int64
     assert three.lengths(np.array([1, 0, 2]), 10).tolist() == [3, 5, 2]
+    assert [three.cut(most) for most in (5, 4, 3)] == [0, 1 / 4, 2 / 4]  # of texts of 3, 1, 0, 2
 
 
 def test_a_text_is_cut_at_max_tokens_and_keeps_its_end() -> None:

@@ -12,7 +12,7 @@ from repro.app.study import Study
 from repro.experiments import costs
 from repro.work import pace
 from repro.work.local import ExecuteParams
-from repro.work.pace import Pace, Rates, load, model_key, place
+from repro.work.pace import GUESS_EACH, Pace, Rates, load, model_key, place
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_a_model_that_was_not_measured_has_the_mean(study: Study) -> None:
     spec = study.planned()[0].spec
     two = Pace({"a": Rates(step=1.0, start=4.0), "b": Rates(step=3.0, start=2.0)})
     assert (two.of(spec).step, two.of(spec).start) == (2.0, 3.0)
-    assert Pace({}).of(spec) == Rates()
+    assert Pace({}).of(spec) == Rates(each=GUESS_EACH)
 
 
 @pytest.mark.slow

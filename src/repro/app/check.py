@@ -93,6 +93,7 @@ def estimate(study: Study, device: Device | None = None) -> dict[str, Any]:
         "flop": found.total.flop,
         **found.as_dict(),
         "steps_from": _steps_from(study),
+        "texts_cut": _cut(study),
         "last_sweep": _last_sweep(study),
         "device": _on(device, study, found) if device else None,
         "memory": memory,
@@ -114,6 +115,12 @@ def as_text(plan: dict[str, Any]) -> str:
         *(_lines_on(plan, device) if device else _lines_here(plan)),
         f"  steps    {plan['steps_from']}",
     ]
+    if plan["texts_cut"]:
+        said = [
+            f"{each['share']:.0%} of the {name} after {each['tokens']:,} tokens"
+            for name, each in plan["texts_cut"].items()
+        ]
+        lines.append(f"  cut      {', '.join(said)} (`texts` of the profile)")
     if device:
         lines += [
             f"  compute  {device['flop']:.2e} FLOP to do, readings counted; {device['name']} at "
@@ -194,6 +201,18 @@ def _steps_from(study: Study) -> str:
     known = len(study.runs.estimator.known)
     rule = f"{PAST * PASSES:.2f} passes over the pairs at a model's own rate"
     return f"guessed from {known} finished runs and {rule}" if known else f"guessed: {rule}"
+
+
+def _cut(study: Study) -> dict[str, dict[str, float]] | None:
+    """Of queries and passages the share that is cut, and after how many tokens; None without texts."""
+    if not study.dataset.is_here:
+        return None
+    texts = study.runs.texts(next(iter(study.profile.models.values())).weights)
+    limits = {"queries": texts.params.query_tokens, "passages": texts.params.passage_tokens}
+    return {
+        name: {"share": getattr(texts.table, name).cut(most), "tokens": most}
+        for name, most in limits.items()
+    }
 
 
 def _downloads(found: list[dict[str, Any]]) -> list[str]:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from repro.laws.fit import Fit
 from repro.laws.shapes import Array
+from repro.laws.table import few
 from repro.show import style
 from repro.show.style import Drawing
 
@@ -65,9 +66,7 @@ def lines(fitted: Fit) -> Drawing:
 
 def _groups(column: Array) -> tuple[Array, NDArray[np.intp]]:
     """The values that have a line, at most `MOST_LINES`, and which of them each row is nearest to."""
-    values = np.unique(column)
-    if len(values) > MOST_LINES:
-        values = np.unique(np.quantile(values, np.linspace(0, 1, MOST_LINES), method="nearest"))
+    values = few(column, MOST_LINES)
     with np.errstate(divide="ignore", invalid="ignore"):
         apart = np.abs(np.log(column)[:, None] - np.log(values))
     apart = np.where(column[:, None] == values, 0.0, apart)

@@ -76,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
         f"From the {fitted.form.title} ({p}) on {len(fitted.table)} runs; "
         f"95 % intervals: {plan.method}.\n"
     )
+    if not args.models and len(plan.models) < (seen := len(set(fitted.table.columns["n"]))):
+        head += f"Of its {seen} model sizes {len(plan.models)} are shown; --models names others.\n"
     if args.at:
         text = _at(plan, *args.at)
     elif args.target_loss is not None:
@@ -267,7 +269,7 @@ def _at(plan: Planner, n: float, d: float) -> str:
         "Other models at the same loss:",
         _header("pairs needed"),
     ]
-    for need in plan.target(cell.loss):
+    for need in plan.equal(n, d):
         pairs, text = (need.d, _pairs(need)) if need.reachable else (None, "never")
         lines.append(_row(need.n, pairs, text, need.beyond))
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.app import beside
-from repro.files import write_json
+from repro.files import file_digest, write_json
 from repro.places import ROOT, home, reference_data
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ def write(study: Study, name: str) -> None:
         "beside": beside.seen(study.build),
         "results": [str(path.relative_to(home())) for path in results],
         "outputs": {
-            str(path.relative_to(study.build)): _fingerprint(path) for path in outputs(study.build)
+            str(path.relative_to(study.build)): [_fingerprint(path), file_digest(path)]
+            for path in outputs(study.build)
         },
     }
     write_json(study.build / NAME, record)
@@ -46,7 +47,7 @@ def unchanged(name: str) -> Path | None:
             and record["code"] == code()
             and record["beside"] == beside.seen(build)
             and all(_fingerprint(Path(path)) == seen for path, seen in record["files"].items())
-            and all(_fingerprint(build / path) == seen for path, seen in record["outputs"].items())
+            and all(_holds(build / path, *seen) for path, seen in record["outputs"].items())
             and all((home() / result / "manifest.json").exists() for result in record["results"])
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -96,3 +97,8 @@ def _fingerprint(path: Path) -> list[int] | str:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
     status = path.stat()
     return [status.st_size, status.st_mtime_ns]
+
+
+def _holds(path: Path, fingerprint: list[int], digest: str) -> bool:
+    """Whether a file is as it was; one that was written again with the same bytes is."""
+    return _fingerprint(path) == fingerprint or file_digest(path) == digest

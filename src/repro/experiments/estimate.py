@@ -77,4 +77,4 @@ class Estimator:
 def _seconds(work: Effort, rates: Rates) -> float:
     """Seconds of steps and readings, without the start."""
     readings = work.readings * (work.reading_flop * rates.reading + rates.keep)
-    return work.steps * work.step_flop * rates.step + readings
+    return work.steps * (work.step_flop * rates.step + rates.each) + readings

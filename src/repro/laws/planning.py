@@ -15,9 +15,11 @@ from repro.laws.allocation import Law, budget_line, optimum
 from repro.laws.fit import Fit
 from repro.laws.resample import Sample, bootstrap
 from repro.laws.shapes import Array
+from repro.laws.table import few
 
 _ROUNDS = 60  # halvings of log D: 1e-15 of its range
 MOST_PAIRS = 1e15  # as far as pairs are looked for
+MOST_MODELS = 8  # shown, where none are named
 
 
 @dataclass(frozen=True)
@@ -125,14 +127,25 @@ class Planner:
 
     def target(self, loss: float) -> list[Need]:
         """For each model: the pairs that bring it to `loss`."""
+        return self._needs(loss, loss)
+
+    def equal(self, n: float, d: float) -> list[Need]:
+        """For each model: the pairs that bring it to the loss of n parameters with d pairs.
+
+        The loss is each draw's own: what is not known of the level moves both and drops out.
+        """
+        loss = float(self.fitted.predict(n=n, d=d))
+        return self._needs(loss, self.sample.predict(n=n, d=d)[:, 0])
+
+    def _needs(self, loss: float, of_draws: Array | float) -> list[Need]:
         out = []
         for n in self.models:
             needed = float(self._needed(self.fitted.theta[:, None], n, loss)[0])
-            ends = self._ends(self._needed(self.sample.theta, n, loss))
+            ends = self._ends(self._needed(self.sample.theta, n, of_draws))
             out.append(Need(n, needed, *ends, self._beyond(n, needed)))
         return out
 
-    def _needed(self, theta: Array, n: float, loss: float) -> Array:
+    def _needed(self, theta: Array, n: float, loss: Array | float) -> Array:
         """Pairs at which each law theta (P, R) reaches `loss` with n parameters: (R,), inf if never."""
         draws = Sample(self.fitted, theta, np.zeros(theta.shape[1]))
         low, high = np.zeros(theta.shape[1]), np.full(theta.shape[1], np.log(MOST_PAIRS))
@@ -162,7 +175,7 @@ def planner(
     max_pairs: float = MOST_PAIRS,
     draws: int = 400,
 ) -> Planner:
-    """A planner with draws from the fit; models default to those of its table.
+    """A planner with draws from the fit; models default to those of its table (a few of many).
 
     Raises `UserError` for a law that does not have both N and D.
     """
@@ -175,9 +188,6 @@ def planner(
         sample = bootstrap(fitted, draws, rng, kind="effects")
     except UserError:  # too few models, or a Huber fit: effects of models cannot be seen
         sample = bootstrap(fitted, draws, rng, kind="residuals")
-    return Planner(fitted, sample, models or seen_models(fitted), max_pairs)
+    seen = tuple(few(fitted.table.columns["n"], MOST_MODELS).tolist())
+    return Planner(fitted, sample, models or seen, max_pairs)
 
-
-def seen_models(fitted: Fit) -> tuple[float, ...]:
-    """The distinct model sizes of a fit's table."""
-    return tuple(np.unique(fitted.table.columns["n"]).tolist())

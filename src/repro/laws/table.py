@@ -273,3 +273,11 @@ def row_names(index: NDArray[np.intp]) -> str:
     """`row 3` or `rows 3, 5, 8, ...`, counted from 1 below the header."""
     shown = ", ".join(str(i + 1) for i in index[:5])
     return f"row{'s' if len(index) > 1 else ''} {shown}{', ...' if len(index) > 5 else ''}"
+
+
+def few(values: ArrayLike, most: int) -> Array:
+    """The distinct values, sorted; of more than `most` so many at even ranks, both ends among them."""
+    distinct = np.unique(np.asarray(values, dtype=np.float64))
+    if len(distinct) <= most:
+        return distinct
+    return np.unique(np.quantile(distinct, np.linspace(0, 1, most), method="nearest"))

@@ -33,6 +33,7 @@ from repro.work.queue import Task
 SECONDS = 35.0  # of measuring, all models together; the start of the processes comes on top
 MEASURED_ROOMS = ("data", "measure", "model", "train", "work")
 GUESS = 1 / 3.5e10  # seconds a FLOP of one core on the micro family (docs/performance.md)
+GUESS_EACH = 0.015  # seconds a step that no FLOP explains, on the same cores
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Rates:
     ranking: float = GUESS
     keep: float = 0.0  # a reading: writing weights and resume state
     start: float = 0.0  # a run: loading, building, optimiser
+    each: float = 0.0  # a step beside its FLOPs; none where `step` was measured on whole steps
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Pace:
         """The rates of a run's model; of a model not measured, the mean over those that were."""
         key = model_key(spec)
         if key in self.models or not self.models:
-            return self.models.get(key, Rates())
+            return self.models.get(key, Rates(each=GUESS_EACH))
         names = [field.name for field in dataclasses.fields(Rates)]
         means = {
             name: float(np.mean([getattr(each, name) for each in self.models.values()]))
