@@ -1,1 +1,3 @@
 """Reproducible scaling laws of dense retrieval."""
+
+__version__ = "0.1.0"

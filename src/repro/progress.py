@@ -74,7 +74,8 @@ class Progress:
             parts.append(f"running {', '.join(labels[:3])}" + (" ..." if len(labels) > 3 else ""))
         if len(self.done) == len(self.costs):
             return ", ".join([*parts, f"{seconds:.0f} s"])
-        parts.append(f"{60 * len(self.done) / max(seconds, 1e-9):.1f} a minute")
+        if self.done:
+            parts.append(f"{60 * len(self.done) / max(seconds, 1e-9):.1f} a minute")
         if ready > 0 and seconds > 2:
             parts.append(f"about {clock(max(0.0, seconds * (total - ready) / ready))} left")
         return ", ".join(parts)

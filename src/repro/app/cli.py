@@ -10,6 +10,8 @@ import signal
 import sys
 from collections.abc import Callable
 
+from repro import __version__
+
 COMMANDS = (
     "reproduce", "check", "tune", "fit", "plan", "design", "pretrain", "publish", "stability",
     "export", "site", "compare",
@@ -25,6 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser = argparse.ArgumentParser(
             prog="repro", description="Scaling laws of dense retrieval."
         )
+        parser.add_argument("--version", action="version", version=f"repro {__version__}")
         subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
         for name in COMMANDS:
             importlib.import_module(f"repro.app.{name}").add_parser(subparsers)

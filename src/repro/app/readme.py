@@ -9,6 +9,7 @@ from typing import Any
 from repro.app.beside import outdated
 from repro.errors import UserError
 from repro.places import ROOT
+from repro.show.agreement import decided
 from repro.show.overview import overview
 
 BEGIN, END = "<!-- claims: `repro publish --readme` writes this -->", "<!-- end of claims -->"
@@ -29,14 +30,21 @@ def renewed(text: str) -> str:
 
 
 def shown() -> str:
-    """A figure of the first study, and the verdicts of every one: a row a body of work and study."""
+    """A figure of the first study, the claims that runs decided, and every verdict at a glance."""
     found = {path.parent.name: path for path in sorted((ROOT / "results").glob("*/report.json"))}
     names = [name for name in FIRST if name in found] + [
         name for name in found if name not in FIRST
     ]
     reports = {name: json.loads(found[name].read_text(encoding="utf-8")) for name in names}
-    table = overview({name: _claims(report) for name, report in reports.items()})
-    return f"{_figure(names[0])}\n\n{table}" if names else table
+    claims = {name: _claims(report) for name, report in reports.items()}
+    table = overview(claims)
+    if not names:
+        return table
+    return (
+        f"{_figure(names[0])}\n\nWhat these runs decide, of the papers' claims:\n\n{decided(claims)}\n\n"
+        "Every verdict, by the claim's number (calc: arithmetic on the papers' own figures; num: "
+        f"a figure of theirs):\n\n{table}"
+    )
 
 
 def _claims(report: dict[str, Any]) -> list[dict[str, Any]]:

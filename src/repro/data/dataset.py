@@ -195,19 +195,32 @@ def find_dataset_file(name: str) -> Path:
     folder or one above it.
     Raises `UserError` where there is none.
     """
-    if _is_path(name):
-        return Path(name).expanduser().absolute()
+    path = Path(name).expanduser().absolute()
+    if _is_path(name) and not _is_data(path):
+        return path
     roots = [Path(__file__).resolve().parents[3], Path.cwd(), *Path.cwd().parents]
     folders = [root / "params" / "datasets" for root in roots]
     for folder in folders:
         if (folder / f"{name}.yaml").is_file():
             return folder / f"{name}.yaml"
+    if _is_data(path):
+        raise UserError(
+            "this is data, and not the file that says how to read it",
+            where=str(path),
+            remedy="copy params/datasets/template.yaml beside it, name it there under source: files:, "
+            "and give that copy (docs/own-data.md)",
+        )
     there = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
     raise UserError(
         f"there is no dataset {name!r}",
         where=str(folders[0]),
         remedy=nearest(name, there) if there else "name the path of a dataset file",
     )
+
+
+def _is_data(path: Path) -> bool:
+    """Whether a path is a folder, or a file of a table or of texts."""
+    return path.is_dir() or bool({".csv", ".tsv", ".jsonl", ".parquet"} & set(path.suffixes))
 
 
 def _placed(

@@ -60,6 +60,17 @@ def side_by_side(
     return "\n\n".join([*parts, _table(compare(studies), list(studies), heads)])
 
 
+def decided(studies: Mapping[str, Rows]) -> str:
+    """The claims that the runs of some study bear out or speak against, in words, as Markdown."""
+    rows = [
+        row
+        for row in compare(studies)
+        if row["kind"] == "qual"
+        and any(each["verdict"] in ("holds", "fails") for each in row["rows"].values())
+    ]
+    return _table(rows, list(studies), list(studies))
+
+
 def stability(found: Mapping[str, Any]) -> str:
     """Which verdicts depend on the root seeds (`app.beside.stability`), as Markdown."""
     if found["fault"]:
