@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -201,7 +202,18 @@ def test_the_command_names_device_and_faults(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["check", str(ROOT / "params" / "t2ranking.yaml"), "--device", "h100"]) == 0
-    assert "hours of one h100" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "hours of one h100" in said
+    assert "USD" not in said  # no source of ours states its price
+    hour = ["--device", "h100", "--usd-per-hour", "2"]
+    assert main(["check", str(ROOT / "params" / "t2ranking.yaml"), *hour]) == 0
+    said = capsys.readouterr().out
+    hours, usd = re.search(r"about ([\d.]+) hours", said), re.search(r"([\d.]+) USD, at 2", said)
+    assert hours
+    assert usd
+    assert float(usd[1]) == pytest.approx(2 * float(hours[1]), abs=0.11)
+    assert main(["check", "t2ranking", "--usd-per-hour", "2"]) == 2
+    assert "--device NAME" in capsys.readouterr().err
     assert main(["check", "t2ranking", "--device", "h10"]) == 2
     assert "did you mean `h100`" in capsys.readouterr().err
     assert main(["check", "t2ranking", "--calibrate"]) == 2

@@ -119,9 +119,7 @@ def test_at_names_what_larger_models_save(stored: Path, capsys: pytest.CaptureFi
     assert "320,000  (3.2e+05 to 3.2e+05)" in said  # its own loss: nothing about it is uncertain
 
 
-def test_of_many_models_a_few_are_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_many_models_a_few_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     n, d = np.geomspace(1e5, 1e8, 40), np.geomspace(1e3, 1e5, 8)[np.arange(40) % 8]
     loss = 100 * n**-0.161 * d**-0.206 * np.exp(0.01 * np.random.default_rng(0).normal(size=40))
     (tmp_path / "fit.json").write_text(json.dumps(data(fit("product", Table(loss, n, d)))))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from repro.errors import UserError
@@ -36,6 +37,10 @@ def add_parser(subparsers: Any) -> None:
         f"{ELSEWHERE} where data or models are not here)",
     )  # fmt: skip
     parser.add_argument(
+        "--usd-per-hour", type=float, metavar="USD",
+        help="price of an hour of --device (default: of an a100 that of SIGIR'24, else none)",
+    )  # fmt: skip
+    parser.add_argument(
         "--calibrate", action="store_true",
         help="measure this machine first, in a minute: it is kept for later checks",
     )  # fmt: skip
@@ -56,6 +61,13 @@ def run(args: argparse.Namespace) -> int:
     from repro.work.devices import device
 
     named = device(args.device) if args.device else None
+    if args.usd_per_hour is not None:
+        if named is None or not 0 <= args.usd_per_hour < float("inf"):
+            raise UserError(
+                "--usd-per-hour is the price of a named device's hour, 0 or more",
+                remedy="give --device NAME too",
+            )
+        named = replace(named, usd_per_hour=args.usd_per_hour)
     for name in args.profile:
         study = Study(*files(f"{name}:{args.dataset}" if args.dataset else name), doors=DECLARED)
         if args.calibrate:
@@ -128,6 +140,8 @@ def as_text(plan: dict[str, Any]) -> str:
             f"  time     about {_hours(device['hours'])} hours of one {device['name']}"
             f"{', later runs counted' if n_later else ''}, notebooks not counted",
         ]
+        if price := device["usd_per_hour"]:
+            lines.append(f"  price    {price * device['hours']:,.2f} USD, at {price:g} an hour")
     else:
         lines += [
             f"  compute  {plan['flop']:.2e} FLOP to do, {clock(plan['worker_seconds'])} of one worker "
@@ -190,6 +204,7 @@ def _on(device: Device, study: Study, found: Budget) -> dict[str, Any]:
         "source": device.source,
         "flop": found.total.flop + found.total.reading_flop,
         "hours": sum(hours.values()),
+        "usd_per_hour": device.usd_per_hour,
         "experiments": hours,
     }
 

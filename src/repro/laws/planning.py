@@ -190,4 +190,3 @@ def planner(
         sample = bootstrap(fitted, draws, rng, kind="residuals")
     seen = tuple(few(fitted.table.columns["n"], MOST_MODELS).tolist())
     return Planner(fitted, sample, models or seen, max_pairs)
-

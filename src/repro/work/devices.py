@@ -23,6 +23,7 @@ class Device:
     source: str
     utilisation: float = UTILISATION
     said: str = f"{UTILISATION:.0%} of its peak assumed"
+    usd_per_hour: float | None = None  # where a source of ours states one: SIGIR'24's A100
 
     def rate(self, precision: str) -> float:
         """FLOP/s that a plan may count on."""
@@ -38,7 +39,9 @@ DEVICES = {
     for each in (
         Device("h200", 67e12, 989e12, 141e9, _sheet("H200 SXM")),
         Device("h100", 67e12, 989e12, 80e9, _sheet("H100 SXM")),
-        Device("a100", 19.5e12, 312e12, 80e9, _sheet("A100 80GB")),
+        Device(
+            "a100", 19.5e12, 312e12, 80e9, _sheet("A100 80GB"), usd_per_hour=3.93
+        ),
         Device("a100-40", 19.5e12, 312e12, 40e9, _sheet("A100 40GB")),
         Device("l40s", 91.6e12, 362e12, 48e9, _sheet("L40S")),
         Device("l4", 30.3e12, 121e12, 24e9, _sheet("L4")),
