@@ -100,12 +100,16 @@ class Stage:
             ) as process,
         ):  # fmt: skip
             assert process.stdout is not None
-            for line in process.stdout:
-                seconds = time.monotonic() - began
-                file.write(f"{seconds:7.1f} {line}")
-                if not QUIET.search(line):
-                    found.stages.append((seconds, line.rstrip()))
-                found.faults += [f"{log.name}: {line.strip()}"] if unwanted(line) else []
+            try:
+                for line in process.stdout:
+                    seconds = time.monotonic() - began
+                    file.write(f"{seconds:7.1f} {line}")
+                    if not QUIET.search(line):
+                        found.stages.append((seconds, line.rstrip()))
+                    found.faults += [f"{log.name}: {line.strip()}"] if unwanted(line) else []
+            except BaseException:  # ended from outside: the study ends with it
+                process.terminate()
+                raise
         found.seconds, found.core_seconds = time.monotonic() - began, processor() - before
         if process.returncode:
             found.faults.append(f"it ended with {process.returncode}: see {log}")

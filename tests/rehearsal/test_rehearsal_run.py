@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from rehearsal.run import Rehearsed, main, unwanted, write_report
@@ -55,3 +59,20 @@ def test_a_profile_is_rehearsed_from_end_to_end(
     assert not [row for row in found["claims"] if row["verdict"] == "not run"
                 and row["notebook"] in ("01", "04", "09")
                 and row["id"] != "C2"]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_rehearsal_that_is_ended_leaves_no_study_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "rehearsal", "t2ranking", "--folder", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        until = time.monotonic() + 300
+        children: list[psutil.Process] = []
+        while not children and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.2)
+            if (tmp_path / "t2ranking.log").exists():
+                children = psutil.Process(process.pid).children(recursive=True)
+        process.terminate()
+        assert process.wait(60) == 143
+    assert children
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert not alive
