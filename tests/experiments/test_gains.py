@@ -19,7 +19,7 @@ def checks(table: pd.DataFrame, noise: SeedNoise | None = NOISE) -> list[dict[st
 
 def of(rows: list[dict[str, object]], along: str) -> dict[str, object]:
     """The check of the steps along an axis in the noise of seeds."""
-    return next(row for row in rows if str(row["check"]).startswith(f"steps in {along} that lower"))
+    return next(row for row in rows if str(row["check"]).startswith(f"moves in {along} that lower"))
 
 
 def test_steps_of_a_law_without_noise_are_its_differences() -> None:
@@ -39,11 +39,11 @@ def test_a_sound_grid_meets_everything() -> None:
     table = synthetic.reseeded(synthetic.product, noise=0.003)
     table["steps"] += 40
     found = checks(table, seed_noise(table))
-    assert len(found) == 8
+    assert len(found) == 9
     confirmed = [row for row in found if "other pairs" in row["check"]]
     assert [row["met"] for row in confirmed] == [None, None]  # no losses of single pairs are given
     assert all(row["met"] for row in found if row not in confirmed), found
-    assert found[-1]["found"] == "5"
+    assert [row["found"] for row in found[-2:]] == ["5", "320 to 10,240"]
 
 
 def test_a_step_is_borne_out_by_other_pairs_or_named() -> None:
@@ -62,11 +62,11 @@ def test_a_step_is_borne_out_by_other_pairs_or_named() -> None:
     noisy["1x32", 320, 0] = table["mael"].iloc[0] + 10 * rng.normal(size=400)
     rows = gains.soundness(table, NOISE, pair_losses=noisy)
     said = {row["check"][:10]: row for row in rows if "other pairs" in row["check"]}
-    assert "1x32, 320 to 640" in said["steps in D"]["where"]
-    assert "2x64, 320 to 640" in said["steps in D"]["where"]
-    assert said["steps in D"]["found"] == "23 of 25"
-    assert "D = 640, 1x64 to 2x64" in said["steps in N"]["where"]
-    assert "D = 320, 1x32 to 1x64" in said["steps in N"]["where"]
+    assert "1x32, 320 to 640" in said["moves in D"]["where"]
+    assert "2x64, 320 to 640" in said["moves in D"]["where"]
+    assert said["moves in D"]["found"] == "23 of 25"
+    assert "D = 640, 1x64 to 2x64" in said["moves in N"]["where"]
+    assert "D = 320, 1x32 to 1x64" in said["moves in N"]["where"]
     table.loc[(table["model"] == "2x128") & (table["d"] == 640), "state"] = "censored"
     rows = gains.soundness(table, NOISE, pair_losses=losses)
     told = next(row for row in rows if "other pairs" in row["check"])["where"]
@@ -112,18 +112,20 @@ def test_small_steps_and_losses_and_many_unturned_cells_are_told() -> None:
 
 
 def test_slopes_that_grow_are_counted_by_model() -> None:
-    row = checks(synthetic.reseeded(synthetic.worth_2000, noise=0))[-1]
+    row, shared = checks(synthetic.reseeded(synthetic.worth_2000, noise=0))[-2:]
     assert row["met"]
+    assert (shared["met"], shared["found"]) == (True, "1,280 to 10,240")
     assert "1x32: 4 sizes, 1,280 to 10,240" in str(row["where"])
     table = synthetic.grid_table(synthetic.head_start, synthetic.MICRO, (320, 1280, 5120), noise=0)
-    assert (checks(table)[-1]["met"], checks(table)[-1]["found"]) == (False, "0")
+    row, shared = checks(table)[-2:]
+    assert (row["met"], row["found"], shared["met"], shared["found"]) == (False, "0", False, "none")
 
 
 @pytest.mark.parametrize("models", [["1x32"], ["1x32", "2x64"]])
 def test_small_grids_and_dead_ones_are_answered(models: list[str]) -> None:
     table = synthetic.grid_table(synthetic.product, {m: 10_000 + k for k, m in enumerate(models)})
-    assert len(checks(table)) == 8
-    assert len(checks(table.assign(state="diverged"))) == 6
+    assert len(checks(table)) == 9
+    assert len(checks(table.assign(state="diverged"))) == 7
 
 
 def test_runs_that_are_lowest_at_their_first_reading_are_named() -> None:

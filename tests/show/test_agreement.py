@@ -48,3 +48,29 @@ def test_arithmetic_is_not_counted_and_the_divided_are_named() -> None:
     assert "Opposite: **M1** (holds in a, fails in b)." in text
     assert "Decided by some, open in others: **M2** (holds in a, inconclusive in b)." in text
     assert "C1" not in text
+
+
+def test_what_is_decided_is_told_with_what_was_asked_and_the_verdicts_that_seeds_change() -> None:
+    asked = {"asks": "a ratio under .1", "value": "ratio", "ours": 0.05, "n": 12}
+    studies = {
+        "a": [row("M1", "holds") | asked, row("M2", "inconclusive"), row("C1", "match", "calc")],
+        "b": [row("M1", "not run", "num, qual")],
+    }
+    text = agreement.decided(studies, {"a": {"M1"}})
+    (line,) = [each for each in text.splitlines() if each.startswith("| M1 ")]
+    assert "a ratio under .1" in line
+    assert "● holds**<br>ratio 0.05 (n = 12) ‡ |" in line
+    assert "– not run" in line
+    assert "M2" not in text
+    assert "C1" not in text
+    assert "‡ another verdict" in text
+    assert "‡" not in agreement.decided(studies, {})
+
+
+def test_verdicts_that_differ_between_seeds_are_unsteady() -> None:
+    variants = [
+        {"name": "base", "claims": [row("M1", "holds"), row("M2", "holds"), row("M3", "fails")]},
+        {"name": "seed 2", "claims": [row("M1", "fails"), row("M2", "holds"), row("M3", "inconclusive")]},
+    ]  # fmt: skip
+    assert agreement.unsteady(variants) == {"M1", "M3"}
+    assert agreement.unsteady([]) == set()

@@ -56,7 +56,7 @@ def test_what_falls_short_is_named_and_the_rest_is_counted() -> None:
     assert shown.iloc[1].tolist() == ["○ no", checks[1]["check"], "at least 40", "9"]
     said = reading.weak_steps(checks)
     assert "1x32 on 320 pairs" in said
-    assert "steps in D that lower" not in said
+    assert "moves in D that lower" not in said
     assert "Nothing" in reading.weak_steps([{**row, "met": True} for row in checks])
 
 
@@ -67,12 +67,12 @@ def test_the_bend_is_said_with_its_numbers(law: str) -> None:
     found = bend(table, {name: law_fits.laws(cells, [name])[name] for name in LAWS})
     said = reading.bend(found)
     assert ("No bend" in said) == (law == "product")
-    assert said.count("seeds alone") == 4
+    assert said.count("than seeds make") == 4
     shown = reading.bends(found).set_index("law")
     assert shown.loc["product law with head start", "bent by"].startswith("D0 = ")
     assert "(fixed)" in shown.loc["product law capped at chance", "bent by"]
     ranges = reading.ranges(find_regime(local_slopes(table)).as_dict())
-    assert "asked: 4 models" in ranges
+    assert "takes 4 models that share one" in ranges
     assert "of 6 sizes or more" in ranges
 
 
@@ -109,3 +109,16 @@ def test_depth_without_a_minimum_is_not_measured() -> None:
     ]
     said = reading.depth(rows)
     assert "a to b not measured; b to c 0.100 [0.050, 0.150]" in said
+
+
+def test_the_decisions_name_what_holds_and_what_fails() -> None:
+    rows = [
+        {"id": "M1", "kind": "qual", "claim": "It falls.", "verdict": "holds"},
+        {"id": "M1", "kind": "num", "claim": "It falls.", "verdict": "not comparable"},
+        {"id": "M2", "kind": "qual", "claim": "It bends.", "verdict": "inconclusive"},
+    ]
+    said = page.decisions(rows, {"M1"})
+    assert "- **● holds**: It falls. (M1 ‡)" in said
+    assert "- **○ fails**: nothing" in said
+    assert "It bends" not in said
+    assert "‡" not in page.decisions(rows)

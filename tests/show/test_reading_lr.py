@@ -17,7 +17,9 @@ def test_the_words_hold_the_numbers() -> None:
     said = reading_lr.summary(FOUND)
     assert page.estimate(FOUND["M3"]) in said
     assert page.estimate(FOUND["M1"]["parts"]["ratio"]) in said
-    assert len(reading_lr.spreads(FOUND)) == 2
+    spreads = reading_lr.spreads(FOUND)
+    assert spreads["n"].tolist() == [12, 9, 9, 12]  # all; without an end twice; all again
+    assert "without the highest rate the ratio is" in FOUND["M1"]["why"]
     assert reading_lr.collapse(FOUND)["D"].tolist() == sorted(2 * [320, 1280, 5120])
     assert "900 queries" in reading_lr.likeness(FOUND["alike"])
 

@@ -28,6 +28,7 @@ class Row(BaseModel):
     kind: str
     claim: str
     paper: str
+    value: str = ""
     ours: FiniteFloat | dict[str, FiniteFloat] | None
     ci95: list[FiniteFloat] | dict[str, list[FiniteFloat]] | None
     unit: str = ""

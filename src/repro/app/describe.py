@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.experiments.grid import MOST
@@ -18,10 +20,11 @@ def describe(study: Study) -> str:
     own = f" and {hard} of each query's own" if hard else ""
     lines = [
         f"study {study.name}: {profile.description}",
-        f"  models {', '.join(grid.models)}; D {', '.join(f'{d:,}' for d in grid.sizes)} pairs; "
-        f"{grid.seeding()} (root {profile.seed})",
+        f"  models{_shapes(grid.models)} {', '.join(grid.models)}; "
+        f"D {', '.join(f'{d:,}' for d in grid.sizes)} pairs; "
+        f"{grid.seeding()} (root seed {profile.seed})",
         f"  batches of {profile.train.batch_pairs} pairs, "
-        f"{profile.train.negatives.count} negatives{own}, {profile.texts.query_tokens}/"
+        f"{profile.train.negatives.count} negatives{own} in training, {profile.texts.query_tokens}/"
         f"{profile.texts.passage_tokens} tokens, {profile.encoder.scoring} score",
         *_chosen(study),
     ]  # fmt: skip
@@ -32,6 +35,11 @@ def describe(study: Study) -> str:
         lines.append(f"  NOTE: {study.dataset_params.name} is read from {', '.join(departures)}:")
         lines.append("  its digest is recorded, not checked; its numbers compare with no other's")
     return "\n".join([*lines, f"  {MEANINGLESS}"] if profile.meaningless else lines)
+
+
+def _shapes(models: Sequence[str]) -> str:
+    """What names such as 2x64 mean, where all are such."""
+    return " (layers x width)" if all(re.fullmatch(r"\d+x\d+", name) for name in models) else ""
 
 
 def _chosen(study: Study) -> list[str]:

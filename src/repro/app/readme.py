@@ -1,4 +1,4 @@
-"""The README's figure and table of claims: made from what is published, between two marks."""
+"""The README's answer, figure and table of claims: made from what is published, between two marks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from repro.app.beside import outdated
+from repro.app.beside import outdated, stability
 from repro.errors import UserError
 from repro.places import ROOT
-from repro.show.agreement import decided
-from repro.show.overview import overview
+from repro.show.agreement import decided, unsteady
+from repro.show.page import counted
 
 BEGIN, END = "<!-- claims: `repro publish --readme` writes this -->", "<!-- end of claims -->"
 FIRST = ("mini-apidocs", "midi-apidocs")  # then others, by name
-FIGURE = "mael_along_d"  # of the first of them
+FIGURES = ("mael_along_d", "bend")  # of the first of them: what was measured, and how it bends
 
 
 def renewed(text: str) -> str:
@@ -30,20 +30,35 @@ def renewed(text: str) -> str:
 
 
 def shown() -> str:
-    """A figure of the first study, the claims that runs decided, and every verdict at a glance."""
+    """What was run; of the first study the answer in short and a figure; what the runs decided."""
     found = {path.parent.name: path for path in sorted((ROOT / "results").glob("*/report.json"))}
     names = [name for name in FIRST if name in found] + [
         name for name in found if name not in FIRST
     ]
     reports = {name: json.loads(found[name].read_text(encoding="utf-8")) for name in names}
-    claims = {name: _claims(report) for name, report in reports.items()}
-    table = overview(claims)
     if not names:
-        return table
+        return "No study is published."
+    claims = {name: _claims(report) for name, report in reports.items()}
+    seeds = {name: stability(name, report)["variants"] for name, report in reports.items()}
+    marks = {name: unsteady(variants) for name, variants in seeds.items() if variants}
+    return "\n\n".join([
+        *(_study(name, report) for name, report in reports.items()),
+        reports[names[0]].get("in_short", ""),
+        *(_figure(names[0], each) for each in FIGURES),
+        "What these runs decide, of the papers' claims:",
+        decided(claims, marks),
+        *(f"All of {name}: {counted(rows)}." for name, rows in claims.items()),
+    ])  # fmt: skip
+
+
+def _study(name: str, report: dict[str, Any]) -> str:
+    """What was run, in a sentence."""
+    grid = report["grid"]
+    counts, sizes = ({row[key] for row in grid} for key in ("n_encoder", "d"))
     return (
-        f"{_figure(names[0])}\n\nWhat these runs decide, of the papers' claims:\n\n{decided(claims)}\n\n"
-        "Every verdict, by the claim's number (calc: arithmetic on the papers' own figures; num: "
-        f"a figure of theirs):\n\n{table}"
+        f"`{name}`: {len({row['model'] for row in grid})} encoders of {min(counts):,} to "
+        f"{max(counts):,} parameters (embeddings not counted) on {len(sizes)} sizes, {min(sizes):,} to "
+        f"{max(sizes):,} pairs of `{report['dataset']}`; {len(grid)} runs."
     )
 
 
@@ -53,11 +68,11 @@ def _claims(report: dict[str, Any]) -> list[dict[str, Any]]:
     return [row for row in report["claims"] if row["id"] not in old]
 
 
-def _figure(study: str) -> str:
-    """The figure as Markdown, with its own alternative text."""
-    drawn = ROOT / "figures" / study / f"{FIGURE}.json"
+def _figure(study: str, name: str) -> str:
+    """A figure as Markdown, with its own alternative text."""
+    drawn = ROOT / "figures" / study / f"{name}.json"
     about = json.loads(drawn.read_text(encoding="utf-8"))["alt"].replace("[", "(").replace("]", ")")
-    return f"![{study}: {about}](figures/{study}/{FIGURE}.png)"
+    return f"![{study}: {about}](figures/{study}/{name}.png)"
 
 
 def renew(path: Path | None = None) -> bool:

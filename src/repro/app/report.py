@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from repro.files import write_bytes, write_json
-from repro.show import claims
+from repro.show import claims, short
 from repro.store import VERSIONS
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def write_report(study: Study) -> dict[str, Any]:
         "provenance": study.provenance(),
         "grid": records(table),
         "missing": study.missing(),
+        "in_short": short.law_answer(answers["law_choice"]),
         "laws": answers["law_choice"]["laws"],
         "claims": claims.verdicts(answers, comparable=study.comparable),
         "limits": [limit.model_dump() for limit in claims.load().limits],

@@ -53,7 +53,7 @@ def ratio(raw: dict[str, Any], regime: Regime) -> Answer:
         f"alpha / (1 - a) over beta / b in raw steps; intervals from draws of both laws, {raw['models']} "
         "models and the sizes counted as the facts"
     )
-    blocked = "" if regime else regime.reason
+    blocked = "" if regime else regime.brief
     return answer(
         parts["ratio"]["value"], why, n=raw["n"], ci95=parts["ratio"]["ci95"], parts=parts,
         blocked=blocked,
@@ -76,7 +76,7 @@ def turns(raw: dict[str, Any], lr: dict[str, Any], regime: Regime) -> Answer:
     if 0 in sides:
         why += "; an interval covers 1, so the side is open"
     parts = {"ratio_raw": raw["ratio"], "ratio_lr_steps": lr["ratio"]}
-    blocked = "" if regime else f"{why}; {regime.reason}"
+    blocked = "" if regime else f"{why}; {regime.brief}"
     return answer(None, why, n=raw["n"], parts=parts, holds=holds, blocked=blocked)
 
 
@@ -103,7 +103,7 @@ def no_middle(flop: dict[str, Any], iso: dict[str, Any], regime: Regime) -> Answ
         f"{row['small']} to {row['large']} {_percent(row['difference'])}" for row in pairs
     )
     why = f"at equal measured FLOP, log MAEL of the larger model less that of the smaller: {said}; "
-    why += f"on the law the loss {law_says}" + ("" if regime else f" ({regime.reason})")
+    why += f"on the law the loss {law_says}" + ("" if regime else f" ({regime.brief})")
     parts = {f"{row['small']} to {row['large']}": row["difference"] for row in pairs}
     parts["ratio"] = flop["ratio"]
     return answer(None, why, n=len(pairs), parts=parts, holds=holds)

@@ -70,7 +70,7 @@ class GridParams(Params):
 
     def seeding(self) -> str:
         """How many seeds each cell has, in words."""
-        said = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''}"
+        said = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''} a cell"
         return said + (f" and {self.reseeds} more on an anti-diagonal" if self.reseeds else "")
 
 

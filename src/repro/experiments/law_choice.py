@@ -51,7 +51,7 @@ def answers(
         return _nothing(error.what, table, n)
     law = law_fits.laws(grid)
     curve = _learning_curve(grid)
-    duels, refused = _duels(grid, seed) if regime else ([], regime.reason)
+    duels, refused = _duels(grid, seed) if regime else ([], regime.brief)
     claims = {
         "M4": _parallel(grid, regime),
         "M5": _rivals(duels, refused, law, len(grid)),
@@ -67,7 +67,7 @@ def answers(
     }
     if not regime:
         for name in ("M4", "M5", "M6", "M7", "M8", "M20"):
-            claims[name]["blocked"] = regime.reason
+            claims[name]["blocked"] = regime.brief
     everywhere = law_fits.laws(law_fits.losses(table, n)) if partial else law
     return {
         **claims,

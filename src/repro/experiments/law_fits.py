@@ -27,7 +27,7 @@ FORMS = (
 COUNTS = {
     "n_encoder": "encoder",
     "n_encoder_pooler": "encoder + pooler",
-    "n_drscale": "DRScale's rule",
+    "n_drscale": "rule of SIGIR'24's code",
     "n_total": "everything",
 }
 

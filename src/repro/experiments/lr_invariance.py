@@ -172,7 +172,13 @@ def answers(
         empty: dict[str, Any] = {"counts": {}, "spread": {}, "collapse": [], "alike": []}
         return {**dict.fromkeys(("M1", "M2", "M3"), blocked), **empty}
     own = table[table["role"] == "rate"]
-    spreads = {"reached": spread(own[own["reached"]]), "all": spread(own)}
+    seen = own[own["reached"]]
+    spreads = {
+        "reached": spread(seen),
+        "lower": spread(seen[seen["lr"] < seen["lr"].max()]),
+        "higher": spread(seen[seen["lr"] > seen["lr"].min()]),
+        "all": spread(own),
+    }
     found = collapse.spreads(table, curves)
     return {
         "M1": _how_low(table, spreads),
@@ -242,7 +248,10 @@ def spread(own: pd.DataFrame) -> dict[str, Any]:
 
 
 def _how_low(table: pd.DataFrame, spreads: Mapping[str, dict[str, Any]]) -> Answer:
-    """M1: the ratio over the runs that reached their minimum; `ratio_all` over all with a loss."""
+    """M1: the ratio over the runs that reached their minimum; `ratio_all` over all with a loss.
+
+    How far one rate at an end decides it is told, without the highest (`lower`) and the lowest.
+    """
     own = table[table["role"] == "rate"]
     count, few, every = counts(own), spreads["reached"], spreads["all"]
     said = (
@@ -263,6 +272,9 @@ def _how_low(table: pd.DataFrame, spreads: Mapping[str, dict[str, Any]]) -> Answ
         f"sd over rates {few['sd']:.3f} nats ({few['df']} degrees of freedom), range over D "
         f"{few['range']:.3f}; {said}"
     )
+    for of, end in (("lower", "highest"), ("higher", "lowest")):
+        if (ratio := spreads[of]["ratio"]) is not None:
+            why += f"; without the {end} rate the ratio is {ratio:.3f}"
     why += f"; with the others the ratio is {every['ratio']:.3f}" if every["ratio"] else ""
     why += f"; sd between seeds of one cell {noise.sd:.3f} ({noise.df})" if noise else ""
     return answer(few["ratio"], why, n=few["n"], ci95=few["ci95"], parts=parts)

@@ -41,6 +41,11 @@ class Regime:
         return bool(self.sizes)
 
     @property
+    def brief(self) -> str:
+        """The reason without its figures, for claims that rest on it."""
+        return f"{self.reason.partition(':')[0]} in D, notebook 04"
+
+    @property
     def whole(self) -> bool:
         """Whether the regime covers every size of the grid."""
         return self.sizes == self.all_sizes

@@ -18,6 +18,7 @@ from repro import seeds
 from repro.errors import UserError
 from repro.experiments import law_fits
 from repro.experiments.answer import finite
+from repro.experiments.regime import cells
 from repro.laws.allocation import budget_line
 from repro.laws.costs import Costs, Serving, Training
 from repro.laws.fit import Fit, fit
@@ -53,6 +54,7 @@ def corner(
     Keys: law, models, n, max_pairs, budgets (USD) and passages with `map` (rows budgets: index of the
     best model, None where nothing can be paid for), and `table`: a row for each of `CORPORA` and three
     budgets with model, d, loss, share (of the law's draws in which it wins), capped (all labels bought).
+    measured: model -> MAEL of its runs on all pairs, which the law need not meet.
     Raises `UserError` where there is no law, or one model only.
     """
     models = table.groupby("model")[n].first().sort_values()
@@ -76,12 +78,14 @@ def corner(
         for j, p in enumerate(CORPORA)
         for i, b in enumerate(chosen)
     ]
+    bought = cells(table, n)[high]  # what the runs give where all pairs are bought
     return {
         "law": law.form.title,
         "formula": law.form.formula,
         "models": [str(model) for model in models.index],
         "n": sizes.tolist(),
         "max_pairs": high,
+        "measured": {str(model): finite(loss) for model, loss in bought.items()},
         "least_pairs": low,
         "passage_tokens": PASSAGE_TOKENS,
         "budgets": budgets.tolist(),

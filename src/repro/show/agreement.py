@@ -60,15 +60,34 @@ def side_by_side(
     return "\n\n".join([*parts, _table(compare(studies), list(studies), heads)])
 
 
-def decided(studies: Mapping[str, Rows]) -> str:
-    """The claims that the runs of some study bear out or speak against, in words, as Markdown."""
-    rows = [
-        row
-        for row in compare(studies)
-        if row["kind"] == "qual"
-        and any(each["verdict"] in ("holds", "fails") for each in row["rows"].values())
-    ]
-    return _table(rows, list(studies), list(studies))
+def decided(studies: Mapping[str, Rows], unsteady: Mapping[str, set[str]]) -> str:
+    """The claims that the runs of some study bear out or speak against, in words, as Markdown.
+
+    unsteady: study -> the claims whose verdict depends on its root seeds; these are marked.
+    """
+    body = []
+    for row in compare(studies):
+        verdicts = {each["verdict"] for each in row["rows"].values()}
+        if row["kind"] != "qual" or not verdicts & {"holds", "fails"}:
+            continue
+        cells = []
+        for name in studies:
+            each = row["rows"].get(name, {})
+            n = f" (n = {each['n']:,})" if each.get("ours") is not None and each.get("n") else ""
+            mark = " ‡" if row["id"] in unsteady.get(name, ()) else ""
+            cells.append(f"{_cell(each or None)}{n}{mark}")
+        asks = next((each["asks"] for each in row["rows"].values() if each.get("asks")), "")
+        body.append([row["id"], row["claim"], asks, *cells])
+    said = markdown(["", "the papers say", "asked of the runs", *studies], body)
+    if any(unsteady.values()):
+        said += "\n\n‡ another verdict under another root seed (notebook 10)."
+    return said
+
+
+def unsteady(variants: Rows) -> set[str]:
+    """The claims whose verdict depends on the root seeds; variants: of `app.beside.stability`."""
+    compared = compare({each["name"]: each["claims"] for each in variants})
+    return {row["id"] for row in compared if row["outcome"] in ("opposed", "open")}
 
 
 def stability(found: Mapping[str, Any]) -> str:

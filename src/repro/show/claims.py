@@ -88,6 +88,7 @@ class Claim(Params):
     notebook: str
     sentence: str
     paper: str
+    value: str = ""  # what the single value of an answer is
     num: Comparison | None = None
     qual: Judgement | None = None
     calc: Comparison | None = None
@@ -123,7 +124,8 @@ def load(path: Path | None = None) -> Claims:
 def verdicts(
     answers: Mapping[str, Any], *, comparable: Collection[str] = (), claims: Claims | None = None
 ) -> list[dict[str, Any]]:
-    """A row a claim and kind: {id, kind, source, notebook, claim, paper, ours, ci95, n, verdict, why}.
+    """A row a claim and kind: {id, kind, source, notebook, claim, paper, asks, value, ours, ci95, unit, n,
+    verdict, why}.
 
     answers: claim -> answer, or experiment -> such a mapping; "ID:calc" answers the calc kind, "ID"
     the others.  comparable: sources and claims whose printed numbers the study may be held against.
@@ -176,7 +178,7 @@ def _judge_quality(asked: Judgement, answer: Mapping[str, Any], why: str) -> tup
     open_ = [rule for rule, outcome in outcomes.items() if outcome is None]
     return (
         "inconclusive",
-        f"the interval covers both sides of (or there is none for): {', '.join(open_)}; {why}",
+        f"open, the interval reaches both sides or there is none: {', '.join(open_)}; {why}",
     )
 
 
@@ -213,6 +215,8 @@ def _row(
         "notebook": claim.notebook,
         "claim": claim.sentence,
         "paper": claim.paper,
+        "asks": claim.qual.asks if kind == "qual" and claim.qual else "",
+        "value": claim.value if single else "",
         "ours": value if single else ours or None,
         "ci95": ends if single else ci95 or None,
         "unit": "%" if kind in claim.percent else "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -70,6 +70,25 @@ def counted(rows: Iterable[Mapping[str, Any]]) -> str:
     return ", ".join(f"{found.count(verdict)} {verdict}" for verdict in ORDER if verdict in found)
 
 
+def decisions(rows: Iterable[Mapping[str, Any]], unsteady: Collection[str] = ()) -> str:
+    """What the runs bear out and what they speak against, a line each.
+
+    unsteady: claims whose verdict depends on the root seeds; these are marked.
+    """
+    rows, said = [row for row in rows if row["kind"] == "qual"], []
+    for verdict in ("holds", "fails"):
+        own = [
+            f"{row['claim']} ({row['id']}{' ‡' if row['id'] in unsteady else ''})"
+            for row in rows
+            if row["verdict"] == verdict
+        ]
+        said.append(
+            f"- **{MARKS[verdict]}**: {' '.join(own) or 'nothing that was asked of the runs'}"
+        )
+    marked = "\n\n‡ another verdict under another root seed, below." if unsteady else ""
+    return "\n".join(said) + marked
+
+
 def estimate(part: Mapping[str, Any]) -> str:
     """A value with its 95 % interval, bold: `**0.101** [0.078, 0.124]`."""
     if part.get("value") is None:
@@ -99,7 +118,7 @@ def found(row: Mapping[str, Any]) -> str:
             for name, value in ours.items()
         ]
         return "<br>".join(lines)
-    return _with(ours, ends, unit)
+    return f"{row.get('value', '')} {_with(ours, ends, unit)}".strip()
 
 
 def cell(value: Any, digits: int = 3) -> str:

@@ -97,8 +97,9 @@ def ranges(found: Mapping[str, Any]) -> str:
     ]
     return (
         f"Model by model, the longest range whose local slopes agree within a factor of two: "
-        f"{'; '.join(said)}. So {found['agreeing']} of {len(said)} models have {found['least_sizes']} of "
-        f"{len(found['all_sizes'])} sizes or more (asked: {found['least_models']} models)."
+        f"{'; '.join(said)}. {found['agreeing']} of {len(said)} models have a range of "
+        f"{found['least_sizes']} of {len(found['all_sizes'])} sizes or more of their own; a regime takes "
+        f"{found['least_models']} models that share one."
     )
 
 
@@ -126,12 +127,13 @@ def bend(found: Mapping[str, Any]) -> str:
         if not law["slopes"] or law["size_error"] is None:
             continue
         text = (
-            f"{law['title']}: a left-out size, mean of models, is missed by {100 * law['size_error']:.1f} %; "
+            f"{law['title']}: the mean over models of a left-out size is off by "
+            f"{percent(law['size_error'])} % (single cells: {percent(law['loo_size_mre'])} %); "
             f"{law['inside']} of {len(law['slopes'])} slopes lie in the measured interval"
         )
         if law["beyond_noise"] is not None:
             p = law["beyond_noise"]
-            text += f"; if seeds alone made what it leaves, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
+            text += f"; more is left than seeds make: p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
         said.append(f"- {text}")
     return "\n".join([said[0], "", *said[1:]])
 
@@ -167,9 +169,9 @@ def bends(found: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def hold_outs(laws: Mapping[str, Mapping[str, Any]]) -> str:
-    """Which law predicts best what it has not seen, for each way to hold out."""
-    said = []
+def leaders(laws: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, float]]:
+    """For each way to hold out: what is held out, the law that misses it least, and by how much."""
+    found = []
     for key, what in (
         ("loo_model_mre", "a model left out"),
         ("loo_size_mre", "a data size left out"),
@@ -178,7 +180,13 @@ def hold_outs(laws: Mapping[str, Mapping[str, Any]]) -> str:
         known = {law["title"]: law[key] for law in laws.values() if law.get(key) is not None}
         if known:
             best = min(known, key=lambda name: known[name])
-            said.append(f"{what}: the {best} ({100 * known[best]:.1f} %)")
+            found.append((what, best, known[best]))
+    return found
+
+
+def hold_outs(laws: Mapping[str, Mapping[str, Any]]) -> str:
+    """Which law predicts best what it has not seen, for each way to hold out."""
+    said = [f"{what}: the {best} ({100 * error:.1f} %)" for what, best, error in leaders(laws)]
     return (
         f"Smallest error, by what is held out: {'; '.join(said)}."
         if said
@@ -230,13 +238,21 @@ def depth(rows: Sequence[Mapping[str, Any]]) -> str:
     """Whether layers at one width lower the loss as parameters do, or that the grid cannot say."""
     if not rows:
         return "No two models of this grid have one width, so depth alone is **not tested**."
+    return (
+        "Exponent by which the loss falls in N from depth alone, at one width (below 0: layers raise it): "
+        f"{depths(rows)} (t over data sizes)."
+    )
+
+
+def depths(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The exponents from depth alone, model by model."""
     said = []
     for row in rows:
         ends = row["ci95"]
         interval = f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
         slope = "not measured" if row["slope"] is None else f"{row['slope']:.3f}{interval}"
         said.append(f"{row['models'][0]} to {row['models'][1]} {slope}")
-    return f"Exponent in N from depth alone, at one width: {'; '.join(said)} (t over data sizes)."
+    return "; ".join(said)
 
 
 def _with_ends(law: Mapping[str, Any], name: str) -> str:

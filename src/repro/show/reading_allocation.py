@@ -163,11 +163,11 @@ def dollars(found: Mapping[str, Any] | None) -> pd.DataFrame:
         if plan["model"] is not None:
             cap = ", all labels" if plan["capped"] else ""
             said = f"{plan['model']}, {plan['d']:,.0f} pairs{cap}: {plan['loss']:.2f} nats "
-            said += (
-                f"({100 * plan['share']:.0f} % of draws)"
-                if plan["choices"] > 1
-                else "(only choice)"
+            share = (
+                f"{100 * plan['share']:.0f} % of draws" if plan["choices"] > 1 else "only choice"
             )
+            measured = found["measured"].get(plan["model"]) if plan["capped"] else None
+            said += f"({share}{'' if measured is None else f'; measured {measured:.2f}'})"
         row[f"{plan['budget']:,.0f} USD"] = said
     return pd.DataFrame(list(rows.values()))
 
@@ -200,9 +200,17 @@ def corner(found: Mapping[str, Any] | None) -> str:
         )
     else:
         said += "The smallest model is nowhere the best purchase on this map."
+    known = {model: loss for model, loss in found["measured"].items() if loss is not None}
+    if known:
+        best = min(known, key=lambda model: known[model])
+        said += (
+            f" On all {found['max_pairs']:,.0f} pairs the runs themselves are lowest with {best} "
+            f"({known[best]:.2f} nats; {large} {cell(known.get(large))})."
+        )
     return (
         f"{said} Losses by the {found['law']}, inside the grid's sizes only; every pair costs the same, and "
-        f"no more than {found['max_pairs']:,.0f} can be bought."
+        f"no more than {found['max_pairs']:,.0f} can be bought. *% of draws*: in so many draws of the law's "
+        "parameters that model is the best; what the law itself misses is not in it."
     )
 
 

@@ -40,8 +40,13 @@ def asked(found: Mapping[str, Any]) -> str:
 
 
 def spreads(found: Mapping[str, Any]) -> pd.DataFrame:
-    """The spread over rates and the range over D, without and with the runs that had no minimum."""
-    titles = {"reached": "those that reached their minimum", "all": "all with a loss"}
+    """The spread over rates and the range over D: of runs with a minimum, less an end, and of all."""
+    titles = {
+        "reached": "those that reached their minimum",
+        "lower": "of these, without the highest rate",
+        "higher": "of these, without the lowest rate",
+        "all": "all with a loss",
+    }
     rows = []
     for of, title in titles.items():
         own = found.get("spread", {}).get(of)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from repro.show.overview import overview
-from repro.show.page import MARKS, counted, estimate, found, markdown
+from repro.show.page import MARKS, counted, found, markdown
 from repro.site.material import Material
 
 ASKED = (
@@ -35,7 +35,7 @@ on printed numbers (*match*, *close*, *differs*).
 def page(material: Material) -> str:
     """The start page as MyST Markdown."""
     report = material.report
-    said = [f"**Asked.** {ASKED}", f"**Found** {_found(report)}"]
+    said = [f"**Asked.** {ASKED}", f"**Found** {_found(report)}", report.get("in_short", "")]
     if report.get("meaningless"):
         said.insert(0, "**This study tests the plumbing: its numbers mean nothing.**")
     parts = [
@@ -61,21 +61,13 @@ def _container(name: str, *blocks: str) -> str:
 
 
 def _found(report: Mapping[str, Any]) -> str:
-    """What the study is, how many verdicts of each sort, and the product law's exponents."""
+    """What the study is, and how many verdicts of each sort."""
     grid = report["grid"]
     models, sizes = {row["model"] for row in grid}, {row["d"] for row in grid}
-    said = (
+    return (
         f"in the study `{report['profile']}` on `{report['dataset']}`: {len(grid)} runs, {len(models)} "
         f"models x {len(sizes)} data sizes; {counted(report['claims'])}."
     )
-    law = report["laws"].get("product")
-    if not law:
-        return said
-    alpha, beta = (
-        estimate({"value": law["params"][name], "ci95": law["ci95"].get(name)})
-        for name in ("alpha", "beta")
-    )
-    return f"{said} The product law's exponents are {alpha} in N and {beta} in D (95 %)."
 
 
 def _headlines(report: Mapping[str, Any]) -> str:

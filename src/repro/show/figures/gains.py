@@ -46,9 +46,9 @@ def gains(steps: pd.DataFrame, least: float) -> Drawing:
     figure.suptitle(f"Fall of MAEL at each step of the grid, in {unit}", **SUPER)
     weak, alone = int((steps["sds"] < least).sum()), int((steps["test"] <= 0).sum())
     alt = (
-        f"Two heat maps of the fall of MAEL at {len(steps)} steps, in {unit}: above, from one data size to "
+        f"Two heat maps of the fall of MAEL over {len(steps)} moves, in {unit}: above, from one data size to "
         f"the next; below, from one model to the next. "
-        + (f"Steps under {least:g} sds: {weak}." if known else "No noise of seeds is known.")
+        + (f"Moves under {least:g} sds: {weak}." if known else "No noise of seeds is known.")
         + f" Steps that do not lower the entropy of the test pairs: {alone}."
     )
     return Drawing(figure=figure, name="gains", alt=alt, data={"steps": steps.to_dict("list")})
