@@ -112,13 +112,17 @@ def test_depth_without_a_minimum_is_not_measured() -> None:
 
 
 def test_the_decisions_name_what_holds_and_what_fails() -> None:
+    about = {"kind": "qual", "asks": "its sign"}
     rows = [
-        {"id": "M1", "kind": "qual", "claim": "It falls.", "verdict": "holds"},
-        {"id": "M1", "kind": "num", "claim": "It falls.", "verdict": "not comparable"},
-        {"id": "M2", "kind": "qual", "claim": "It bends.", "verdict": "inconclusive"},
+        {**about, "id": "M3", "claim": "It stays.", "verdict": "fails"},
+        {**about, "id": "M1", "claim": "It falls.", "verdict": "holds"},
+        {**about, "id": "M1", "claim": "It falls.", "verdict": "match", "kind": "calc"},
+        {**about, "id": "M2", "claim": "It bends.", "verdict": "inconclusive"},
     ]
     said = page.decisions(rows, {"M1"})
-    assert "- **● holds**: It falls. (M1 ‡)" in said
-    assert "- **○ fails**: nothing" in said
+    assert said.startswith(
+        "- **● holds** M1 ‡: It falls. *Asked: its sign.*\n- **○ fails** M3: It stays."
+    )
     assert "It bends" not in said
     assert "‡" not in page.decisions(rows)
+    assert page.decisions(rows[3:]).startswith("No claim")

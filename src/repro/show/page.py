@@ -75,16 +75,16 @@ def decisions(rows: Iterable[Mapping[str, Any]], unsteady: Collection[str] = ())
 
     unsteady: claims whose verdict depends on the root seeds; these are marked.
     """
-    rows, said = [row for row in rows if row["kind"] == "qual"], []
-    for verdict in ("holds", "fails"):
-        own = [
-            f"{row['claim']} ({row['id']}{' ‡' if row['id'] in unsteady else ''})"
-            for row in rows
-            if row["verdict"] == verdict
-        ]
-        said.append(
-            f"- **{MARKS[verdict]}**: {' '.join(own) or 'nothing that was asked of the runs'}"
-        )
+    decided = [
+        row for row in rows if row["kind"] == "qual" and row["verdict"] in ("holds", "fails")
+    ]
+    said = [
+        f"- **{MARKS[row['verdict']]}** {row['id']}{' ‡' if row['id'] in unsteady else ''}: {row['claim']} "
+        f"*Asked: {row['asks']}.*"
+        for row in sorted(decided, key=lambda row: ORDER.index(row["verdict"]))
+    ]
+    if not said:
+        return "No claim that was asked of these runs is decided."
     marked = "\n\n‡ another verdict under another root seed, below." if unsteady else ""
     return "\n".join(said) + marked
 
