@@ -45,7 +45,10 @@ def test_texts_longer_than_a_model_reads_are_refused(
 
 
 def test_runs_that_follow_from_others_are_made_after_them(
-    study_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Once the first runs are there the plan grows; what has grown is run too, and only that."""
     monkeypatch.setenv("REPRO_HOME", str(tmp_path))
@@ -64,10 +67,13 @@ def test_runs_that_follow_from_others_are_made_after_them(
         return {}
 
     monkeypatch.setattr(study, "planned", planned)
-    monkeypatch.setattr(study, "budget", lambda: SimpleNamespace(total=SimpleNamespace(flop=0.0)))
+    nothing = SimpleNamespace(total=SimpleNamespace(flop=0.0), wall_seconds=60.0, source="a guess")
+    monkeypatch.setattr(study, "budget", lambda: nothing)
     monkeypatch.setattr(local, "run", run)
     assert study.sweep() == {}
     assert made == [first, later]
+    said = capsys.readouterr().out.splitlines()
+    assert [line.partition(": ")[2][:15] for line in said] == ["2 runs to train", "1 runs to train"]
 
 
 def test_data_sizes_that_were_left_open_are_chosen_and_told(

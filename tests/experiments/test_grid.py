@@ -78,7 +78,7 @@ def test_without_reseeds_nothing_is_run_again() -> None:
     params = GridParams(models=["a", "b"], sizes=[10, 20])
     found: list[Any] = grid.runs(Plan(params, {"a": 1, "b": 2}))  # type: ignore[arg-type]
     assert len(found) == 4
-    assert params.seeding() == "1 seed"
+    assert params.seeding() == "1 seed a cell"
 
 
 @given(available=st.integers(160, 10**7))
