@@ -118,6 +118,6 @@ def test_pages_have_landmarks_and_one_title(pages: dict) -> None:
 
 def test_the_start_page_names_what_was_found(pages: dict) -> None:
     text = shown(pages["index.html"])
-    assert "0.0678 [0.0238, 0.112] in N" in text  # report.json's own digits
+    assert "0.0678 [0.0223, 0.113] in N" in text  # as 04 says in short, in report.json
     assert "M12" in text
     assert "inconclusive" in text
