@@ -43,7 +43,7 @@ def test_a_build_is_taken_before_what_is_published(
 
 def test_the_start_page_draws_on_the_report_alone(mini) -> None:
     changed = json.loads(json.dumps(mini.report))
-    changed["in_short"] = "**Which law?** One with 0.4321 in it."
+    changed["in_short"] = "**Which law?** One.\n\n**How sure?** By 0.4321."
     for row in changed["claims"]:
         row["verdict"] = "not run"
     page = start.page(material.Material("a-b", "", mini.notebooks, mini.figures, changed))

@@ -35,13 +35,15 @@ on printed numbers (*match*, *close*, *differs*).
 def page(material: Material) -> str:
     """The start page as MyST Markdown."""
     report = material.report
-    said = [f"**Asked.** {ASKED}", f"**Found** {_found(report)}", report.get("in_short", "")]
+    law, _, more = report.get("in_short", "").partition("\n\n")
+    said = [f"**Asked.** {ASKED}", f"**Found** {_found(report)}", law]
     if report.get("meaningless"):
         said.insert(0, "**This study tests the plumbing: its numbers mean nothing.**")
     parts = [
         "# The scaling laws of dense retrieval, reproduced",
         _container("top", "\n\n".join(said), *_figure(material)),
         _headlines(report),
+        more,
         "## Where to go",
         GO,
         "## Verdicts at a glance",
