@@ -199,7 +199,7 @@ class Study:
         known: set[tuple[str, str]] = set()
         while True:
             tasks = self.tasks()
-            new = {place: task for place, task in tasks.items() if place not in known}
+            new = [task for place, task in tasks.items() if place not in known]
             if not all(self.store.has(*place) for place in tasks.keys() - known):
                 planned.write(self)
             if not new:
@@ -207,16 +207,17 @@ class Study:
             known |= tasks.keys()
             failed |= self._make(new)
 
-    def _make(self, tasks: dict[tuple[str, str], Task]) -> dict[str, str]:
+    def _make(self, tasks: list[Task]) -> dict[str, str]:
         expected, began = self.budget(), time.monotonic()
-        kinds = Counter(kind for kind, key in tasks if not self.store.has(kind, key))
+        lacking = [t for t in tasks if not self.store.has(t.kind, self.store.key(t.kind, t.spec))]
+        kinds = Counter(task.kind for task in lacking)
         if kinds["train"]:
             print(
                 f"{self.name}: {kinds['train']:,} runs to train, {kinds['measure']:,} rankings to "
                 f"make; about {clock(expected.wall_seconds)} ({expected.source})",
                 flush=True,
             )
-        failed = execute.run(self.store, [*tasks.values()], self.profile.execute, title=self.name)
+        failed = execute.run(self.store, tasks, self.profile.execute, title=self.name)
         if expected.total.flop > 0 and not failed:
             took = time.monotonic() - began
             print(
