@@ -59,7 +59,7 @@ def test_the_start_page_draws_on_the_report_alone(mini) -> None:
 
 def test_each_verdict_stands_once_in_the_overview(mini) -> None:
     rows = mini.report["claims"]
-    table = overview({"mini": rows})
+    table = overview(rows)
     for row in rows:
         silent = row["kind"] == "qual" or row["verdict"] == "not comparable"
         assert row["id"] + ("" if silent else f" ({row['kind']})") in table

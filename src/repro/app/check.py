@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
     if args.usd_per_hour is not None:
         if named is None or not 0 <= args.usd_per_hour < float("inf"):
             raise UserError(
-                "--usd-per-hour is the price of a named device's hour, 0 or more",
-                remedy="give --device NAME too",
+                "--usd-per-hour is the price of an hour of a named device",
+                remedy="give --device NAME too, and a price of 0 or more",
             )
         named = replace(named, usd_per_hour=args.usd_per_hour)
     for name in args.profile:

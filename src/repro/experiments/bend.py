@@ -86,7 +86,7 @@ def _row(
         "loo_size_mre",
         "corner_mre",
     )
-    row: dict[str, Any] = {"name": name, **{key: law.get(key) for key in kept}}
+    row: dict[str, Any] = {"name": name, "kind": LAWS[name], **{key: law.get(key) for key in kept}}
     row |= {"slopes": [], "inside": None, "size_error": None, "beyond_noise": None}
     if not law.get("params"):
         return row

@@ -87,7 +87,7 @@ def decided(studies: Mapping[str, Rows], unsteady: Mapping[str, set[str]]) -> st
 def unsteady(variants: Rows) -> set[str]:
     """The claims whose verdict depends on the root seeds; variants: of `app.beside.stability`."""
     compared = compare({each["name"]: each["claims"] for each in variants})
-    return {row["id"] for row in compared if row["outcome"] in ("opposed", "open")}
+    return {row["id"] for row in _unlike(compared)}
 
 
 def stability(found: Mapping[str, Any]) -> str:
@@ -103,7 +103,7 @@ def stability(found: Mapping[str, Any]) -> str:
     )
     compared = compare(studies)
     parts = [f"{len(variants)} studies with root seeds of their own: {seeds}.", divided(compared)]
-    depends = [row for row in compared if row["outcome"] in ("opposed", "open")]
+    depends = _unlike(compared)
     if depends:
         names = list(studies)
         parts += ["These verdicts depend on the seed:", _table(depends, names, names)]
@@ -126,6 +126,11 @@ def divided(compared: Rows) -> str:
         if rows:
             said.append(f"{title}: {'; '.join(_named(row) for row in rows)}.")
     return " ".join(said)
+
+
+def _unlike(compared: Rows) -> list[Mapping[str, Any]]:
+    """The rows on which the studies do not agree."""
+    return [row for row in compared if row["outcome"] in ("opposed", "open")]
 
 
 def _outcome(rows: Mapping[str, Mapping[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""Verdicts at a glance: a row a body of work and study, the claims by what came out; from reports alone."""
+"""Verdicts at a glance: a row a body of work, the claims by what came out; from a report alone."""
 
 from __future__ import annotations
 
@@ -19,20 +19,17 @@ COLUMNS = {
 }
 
 
-def overview(studies: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """The table as Markdown; studies: name -> rows of `claims.verdicts`.
+def overview(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The table as Markdown; rows: of `claims.verdicts`.
 
     A claim stands in a column for each kind of verdict on it; kinds other than qual are named (what is
     not comparable is num).
     """
     body = []
     for letter, work in BANDS.items():
-        for name, rows in studies.items():
-            own = [row for row in rows if row["id"].startswith(letter)]
-            cells = [_labels(own, verdicts) for verdicts in COLUMNS.values()]
-            body.append([work, *([name] if len(studies) > 1 else []), *cells])
-    head = ["body of work", *(["study"] if len(studies) > 1 else []), *COLUMNS]
-    return markdown(head, body)
+        own = [row for row in rows if row["id"].startswith(letter)]
+        body.append([work, *(_labels(own, verdicts) for verdicts in COLUMNS.values())])
+    return markdown(["body of work", *COLUMNS], body)
 
 
 def _labels(rows: Sequence[Mapping[str, Any]], verdicts: Sequence[str]) -> str:

@@ -89,6 +89,11 @@ def decisions(rows: Iterable[Mapping[str, Any]], unsteady: Collection[str] = ())
     return "\n".join(said) + marked
 
 
+def chance(p: float) -> str:
+    """A p value in words: `p = 0.012`, `p < 0.001`."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
 def estimate(part: Mapping[str, Any]) -> str:
     """A value with its 95 % interval, bold: `**0.101** [0.078, 0.124]`."""
     if part.get("value") is None:

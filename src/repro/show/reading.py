@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from repro.show.page import cell, percent
+from repro.show.page import cell, chance, percent
 
 STATES = {
     "turned": "turned (the minimum is passed)",
@@ -132,8 +132,7 @@ def bend(found: Mapping[str, Any]) -> str:
             f"{law['inside']} of {len(law['slopes'])} slopes lie in the measured interval"
         )
         if law["beyond_noise"] is not None:
-            p = law["beyond_noise"]
-            text += f"; more is left than seeds make: p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
+            text += f"; more is left than seeds make: {chance(law['beyond_noise'])}"
         said.append(f"- {text}")
     return "\n".join([said[0], "", *said[1:]])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from scipy.stats import t as student
 
-from repro.show.page import estimate, percent
+from repro.show.page import chance, estimate, percent
 from repro.show.reading import depths, leaders
 
 # Why the lines bend, where no power law of D holds; by `experiments.bend`'s kind.
@@ -20,7 +20,6 @@ BENT = {
     "straight": "Yet no bend is seen over the whole range",
     "unknown": "This grid is too small to tell what bends them",
 }
-BENDS = {"head start": "product_d0", "chance": "product_capped", "floor": "product_floor"}
 
 
 def law_answer(answers: Mapping[str, Any]) -> str:
@@ -58,24 +57,23 @@ def _bent(found: Mapping[str, Any]) -> str:
     text, law = BENT[found["kind"]], _bending(found)
     if not law:
         return text
-    ends = law["ci95"].get("D0")
-    if ends:
-        interval = f"{law['params']['D0']:,.0f} [{max(ends[0], 0):,.0f}, {ends[1]:,.0f}]"
-        text = text.format(D0=interval)
-    elif "{D0}" in text:
-        text = text.format(D0=f"{law['params']['D0']:,.0f}")
+    if "D0" in law["params"]:
+        ends = law["ci95"].get("D0")
+        interval = f" [{max(ends[0], 0):,.0f}, {ends[1]:,.0f}]" if ends else ""
+        text = text.format(D0=f"{law['params']['D0']:,.0f}{interval}")
     text += f" ({law['inside']} of {len(law['slopes'])} slopes inside their intervals)"
     p = law["beyond_noise"]
-    if p is not None and p < 0.05:
-        p_said = "< 0.001" if p < 0.001 else f"= {p:.3f}"
-        text += f"; it too leaves more than seeds make (p {p_said})"
-    return text
+    return (
+        text
+        if p is None or p >= 0.05
+        else f"{text}; it too leaves more than seeds make ({chance(p)})"
+    )
 
 
 def _bending(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The law that follows the bend best, where one does."""
-    name = BENDS.get(found["kind"])
-    return next((law for law in found["laws"] if law["name"] == name and law["params"]), None)
+    own = (law for law in found["laws"] if law["params"] and law["kind"] == found["kind"])
+    return next(own, None)
 
 
 def _sure(answers: Mapping[str, Any]) -> str:

@@ -48,7 +48,7 @@ def page(material: Material) -> str:
         GO,
         "## Verdicts at a glance",
         WORDS,
-        overview({material.name: report["claims"]}),
+        overview(report["claims"]),
         "## Every claim",
         "Why each verdict is what it is: [notebook 10](notebooks/10_report.ipynb).",
         _claims(report),
